@@ -1,6 +1,8 @@
 /* Each function is that of the engine. */
 #include "store/engine.h"
 
+#include "driver/base/clock.h"
+
 /* @param object  of an engine: its first member is a pointer to the engine */
 static inline const struct hfd_engine *engine_of(const void *object)
 {
@@ -210,4 +212,24 @@ bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
 hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
     return engine_of(st)->stmt_col_text(st, at, mem);
+}
+
+hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+{
+    const char *sql = engine_of(db)->sql_now;
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc;
+
+    *out = hfd_clock_wall_us(&hfd_clock_system);
+    if (sql == NULL)
+        return HFD_OK;
+    rc = hfd_db_prepare(db, sql, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK)
+        *out = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    return rc;
 }

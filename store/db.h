@@ -72,6 +72,8 @@ HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd
  * @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
+/** Gives the wall clock of the machine that the database runs on. */
+HFD_MUST_CHECK hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 /** Gives the size of the database as the connection sees it. */
 HFD_MUST_CHECK hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 

@@ -55,6 +55,7 @@ struct hfd_engine {
     bool (*stmt_is_stuck)(const struct hfd_stmt *st);
     bool (*stmt_col_is_null)(struct hfd_stmt *st, int at);
     hfd_slice (*stmt_col_text)(struct hfd_stmt *st, int at, struct hfd_arena *mem);
+    const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
 };
 
 extern const struct hfd_engine hfd_engine_sqlite;

@@ -6,12 +6,12 @@
 
 /* clang-format off */
 #define REMOTE_COLUMNS \
-    "guresid, goal, watched, due_us, checked_us, full_us, unsure_us, behind_us, tries, refusals, later_names, error"
+    "guresid, goal, watched, due_us, checked_us, full_us, unsure_us, behind_us, tries, refusals, later_names, error, shard"
 
 static const char sql_remote_get[] =
     "SELECT " REMOTE_COLUMNS " FROM upstream WHERE guresid = ?1";
 static const char sql_remote_put[] =
-    "INSERT INTO upstream (" REMOTE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+    "INSERT INTO upstream (" REMOTE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
     " ON CONFLICT (guresid) DO UPDATE SET goal = excluded.goal, watched = excluded.watched, due_us = excluded.due_us,"
     " checked_us = excluded.checked_us, full_us = excluded.full_us, unsure_us = excluded.unsure_us,"
     " behind_us = excluded.behind_us, tries = excluded.tries, refusals = excluded.refusals,"
@@ -19,18 +19,18 @@ static const char sql_remote_put[] =
 static const char sql_remote_drop[] =
     "DELETE FROM upstream WHERE goal = 4 AND checked_us < ?1";
 static const char sql_remote_due[] =
-    "SELECT " REMOTE_COLUMNS " FROM upstream WHERE watched = ?1 AND due_us <= ?2 ORDER BY due_us LIMIT ?3";
+    "SELECT " REMOTE_COLUMNS " FROM upstream WHERE watched = ?1 AND due_us <= ?2 AND (shard & ?4) <> 0 ORDER BY due_us LIMIT ?3";
 static const char sql_remote_next[] =
-    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 ORDER BY due_us LIMIT 1";
+    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT 1";
 static const char sql_remote_count[] =
     "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1";
 static const char sql_remote_postpone[] =
-    "UPDATE upstream SET due_us = ?2 WHERE watched = 1 AND due_us <= ?1";
+    "UPDATE upstream SET due_us = ?3 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
 static const char sql_remote_part[] =
-    "UPDATE upstream SET due_us = ?2, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
-    " WHERE watched = 1 AND due_us <= ?1";
+    "UPDATE upstream SET due_us = ?3, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
+    " WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
 static const char sql_remote_unwatch[] =
-    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?1";
+    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
 static const char sql_remote_wake[] =
     "UPDATE upstream SET due_us = ?2 WHERE due_us > ?2 AND guresid IN"
     " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)";
@@ -55,6 +55,7 @@ static void read_remote(struct hfd_row_in *in, void *out)
     row->refusals = hfd_row_i64(in);
     row->later_names = hfd_row_i64(in) != 0;
     row->error = hfd_row_text(in);
+    row->shard = hfd_row_i64(in);
 }
 
 static const struct hfd_row_form remote_form = {"remote work", read_remote,
@@ -91,44 +92,54 @@ hfd_rc hfd_remote_row_put(struct hfd_txn *tx, const struct hfd_remote_row *row, 
     hfd_stmt_i64(st, 10, row->refusals);
     hfd_stmt_i64(st, 11, row->later_names);
     hfd_stmt_text(st, 12, hfd_row_some(row->error));
+    hfd_stmt_i64(st, 13, hfd_shard_bit(row->guresid));
     return hfd_stmt_run(st, NULL, err);
 }
 
-/* Runs a statement with one parameter or two. */
-static hfd_rc run_i64(struct hfd_txn *tx, const char *sql, int64_t first, const int64_t *second,
-                      struct hfd_err *err)
+hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_row_write(tx, sql_remote_drop, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, before_us);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+/* Runs a statement about what is closely watched. */
+static hfd_rc run_watched(struct hfd_txn *tx, const char *sql,
+                          const struct hfd_remote_watched *watched, const int64_t *due_us,
+                          struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_row_write(tx, sql, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, first);
-    if (second != NULL)
-        hfd_stmt_i64(st, 2, *second);
+    hfd_stmt_i64(st, 1, watched->shards);
+    hfd_stmt_i64(st, 2, watched->until_us);
+    if (due_us != NULL)
+        hfd_stmt_i64(st, 3, *due_us);
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
+hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
+                               int64_t due_us, struct hfd_err *err)
 {
-    return run_i64(tx, sql_remote_drop, before_us, NULL, err);
+    return run_watched(tx, sql_remote_postpone, watched, &due_us, err);
 }
 
-hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
-                               struct hfd_err *err)
+hfd_rc hfd_remote_row_part(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
+                           int64_t due_us, struct hfd_err *err)
 {
-    return run_i64(tx, sql_remote_postpone, until_us, &due_us, err);
+    return run_watched(tx, sql_remote_part, watched, &due_us, err);
 }
 
-hfd_rc hfd_remote_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
-                           struct hfd_err *err)
+hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
+                              struct hfd_err *err)
 {
-    return run_i64(tx, sql_remote_part, until_us, &due_us, err);
-}
-
-hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err)
-{
-    return run_i64(tx, sql_remote_unwatch, until_us, NULL, err);
+    return run_watched(tx, sql_remote_unwatch, watched, NULL, err);
 }
 
 hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query,
@@ -145,14 +156,15 @@ hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query
     hfd_stmt_i64(st, 1, query->watched);
     hfd_stmt_i64(st, 2, query->now_us);
     hfd_stmt_i64(st, 3, query->limit);
+    hfd_stmt_i64(st, 4, query->shards);
     rc = hfd_row_all(st, &remote_form, mem, &list, err);
     out->rows = list.rows;
     out->count = list.count;
     return rc;
 }
 
-hfd_rc hfd_remote_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t now_us,
-                           int64_t *out, struct hfd_err *err)
+hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_remote_due *query, int64_t *out,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_remote_next, &st, err);
@@ -160,8 +172,9 @@ hfd_rc hfd_remote_row_next(struct hfd_txn *tx, enum hfd_watched watched, int64_t
     *out = INT64_MAX;
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, watched);
-    hfd_stmt_i64(st, 2, now_us);
+    hfd_stmt_i64(st, 1, query->watched);
+    hfd_stmt_i64(st, 2, query->now_us);
+    hfd_stmt_i64(st, 3, query->shards);
     return hfd_row_number(st, INT64_MAX, out, err);
 }
 

@@ -3,6 +3,7 @@
 #define HFD_STORE_ROWS_REMOTE_H
 
 #include "driver/base/arena.h"
+#include "store/shard.h"
 #include "store/store.h"
 
 /**
@@ -28,6 +29,7 @@ struct hfd_remote_row {
     int64_t refusals;   /* refused credentials in a row */
     bool later_names;   /* the remote says Reconciled for Ready */
     hfd_slice error;    /* why the last try failed; empty = it did not */
+    int64_t shard;      /* read only: the bit of its shard, given when the row was inserted */
 };
 
 struct hfd_remote_list {
@@ -39,6 +41,13 @@ struct hfd_remote_due {
     enum hfd_watched watched;
     int64_t now_us;
     int64_t limit;
+    int64_t shards; /* a set of them (shard.h) */
+};
+
+/** The rows of some shards that are closely watched and were due at until_us. */
+struct hfd_remote_watched {
+    int64_t shards;
+    int64_t until_us;
 };
 
 /** @return HFD_NOT_FOUND */
@@ -55,20 +64,23 @@ HFD_MUST_CHECK hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t bef
 HFD_MUST_CHECK hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query,
                                          struct hfd_arena *mem, struct hfd_remote_list *out,
                                          struct hfd_err *err);
-/** Gives the next time after now_us at which something is due; INT64_MAX = never. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_next(struct hfd_txn *tx, enum hfd_watched watched,
-                                          int64_t now_us, int64_t *out, struct hfd_err *err);
+/** Gives the next time after now_us at which something is due; INT64_MAX = never. No limit. */
+HFD_MUST_CHECK hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_remote_due *query,
+                                          int64_t *out, struct hfd_err *err);
 /** Counts what was due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_remote_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out,
                                            struct hfd_err *err);
-/** Makes what is closely watched and was due at until_us due at due_us. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
-                                              struct hfd_err *err);
+/** Makes what is closely watched due at due_us. */
+HFD_MUST_CHECK hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx,
+                                              const struct hfd_remote_watched *watched,
+                                              int64_t due_us, struct hfd_err *err);
 /** As postpone; after the second time in a row the resource gets a pass of its own. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+HFD_MUST_CHECK hfd_rc hfd_remote_row_part(struct hfd_txn *tx,
+                                          const struct hfd_remote_watched *watched, int64_t due_us,
                                           struct hfd_err *err);
-/** Ends the close watch on what was due at until_us. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, int64_t until_us,
+/** Ends the close watch. */
+HFD_MUST_CHECK hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx,
+                                             const struct hfd_remote_watched *watched,
                                              struct hfd_err *err);
 /** Makes all that have nodepools in a cluster due at now_us at the latest. */
 HFD_MUST_CHECK hfd_rc hfd_remote_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us,

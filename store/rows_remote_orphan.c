@@ -5,13 +5,13 @@
 
 /* clang-format off */
 #define ORPHAN_COLUMNS \
-    HFD_ORPHAN_COLUMNS("", "guresid") ", seen_us, wanted_us, due_us, tries, error"
+    HFD_ORPHAN_COLUMNS("", "guresid") ", seen_us, wanted_us, due_us, tries, error, shard"
 
 static const char sql_orphan_get[] =
     "SELECT " ORPHAN_COLUMNS " FROM stray WHERE id = ?1";
 static const char sql_orphan_put[] =
     "INSERT INTO stray (" ORPHAN_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
     " ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, owner_id = excluded.owner_id, guresid = excluded.guresid,"
     " name = excluded.name, generation = excluded.generation, ready = excluded.ready, created_us = excluded.created_us,"
     " deleted_us = excluded.deleted_us, created_by = excluded.created_by, seen_us = excluded.seen_us,"
@@ -23,9 +23,9 @@ static const char sql_orphan_delete_of[] =
 static const char sql_orphan_list[] =
     "SELECT " ORPHAN_COLUMNS " FROM stray WHERE kind = ?1 ORDER BY guresid, created_us, id LIMIT ?2";
 static const char sql_orphan_due[] =
-    "SELECT " ORPHAN_COLUMNS " FROM stray WHERE due_us <= ?1 ORDER BY due_us LIMIT ?2";
+    "SELECT " ORPHAN_COLUMNS " FROM stray WHERE due_us <= ?1 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT ?2";
 static const char sql_orphan_next[] =
-    "SELECT due_us FROM stray WHERE due_us > ?1 ORDER BY due_us LIMIT 1";
+    "SELECT due_us FROM stray WHERE due_us > ?1 AND (shard & ?2) <> 0 ORDER BY due_us LIMIT 1";
 static const char sql_orphan_unseen[] =
     "UPDATE stray SET due_us = ?3 WHERE kind = ?1 AND seen_us < ?2 AND due_us > ?3";
 /* clang-format on */
@@ -41,6 +41,7 @@ static void read_orphan(struct hfd_row_in *in, void *out)
     row->due_us = hfd_row_i64(in);
     row->tries = hfd_row_i64(in);
     o->error = hfd_row_text(in);
+    row->shard = hfd_row_i64(in);
 }
 
 static const struct hfd_row_form orphan_form = {"orphan", read_orphan,
@@ -82,6 +83,7 @@ hfd_rc hfd_remote_orphan_row_put(struct hfd_txn *tx, const struct hfd_remote_orp
     hfd_stmt_i64(st, 13, row->due_us);
     hfd_stmt_i64(st, 14, row->tries);
     hfd_stmt_text(st, 15, hfd_row_some(o->error));
+    hfd_stmt_i64(st, 16, hfd_shard_bit(o->label));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -134,11 +136,12 @@ hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx, const struct hfd_remote_orp
         return rc;
     hfd_stmt_i64(st, 1, query->now_us);
     hfd_stmt_i64(st, 2, query->limit);
+    hfd_stmt_i64(st, 3, query->shards);
     return read_list(st, mem, out, err);
 }
 
-hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out,
-                                  struct hfd_err *err)
+hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
+                                  int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql_orphan_next, &st, err);
@@ -146,7 +149,8 @@ hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *o
     *out = INT64_MAX;
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, now_us);
+    hfd_stmt_i64(st, 1, query->now_us);
+    hfd_stmt_i64(st, 2, query->shards);
     return hfd_row_number(st, INT64_MAX, out, err);
 }
 

@@ -3,12 +3,14 @@
 #define HFD_STORE_ROWS_REMOTE_ORPHAN_H
 
 #include "store/rows_orphan.h"
+#include "store/shard.h"
 
 struct hfd_remote_orphan_row {
     struct hfd_orphan_row orphan;
     int64_t seen_us;
     int64_t due_us; /* when a pass looks at it alone; INT64_MAX = only with all others */
     int64_t tries;  /* failures in a row */
+    int64_t shard;  /* read only: the bit of its label's shard */
 };
 
 struct hfd_remote_orphan_list {
@@ -18,8 +20,9 @@ struct hfd_remote_orphan_list {
 
 struct hfd_remote_orphan_query {
     enum hfd_kind kind; /* of list */
-    int64_t now_us;     /* of due */
+    int64_t now_us;     /* of due and next */
     int64_t limit;
+    int64_t shards; /* of due and next: a set of them (shard.h) */
 };
 
 /** @return HFD_NOT_FOUND */
@@ -49,8 +52,9 @@ HFD_MUST_CHECK hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx,
                                                 struct hfd_remote_orphan_list *out,
                                                 struct hfd_err *err);
 /** Gives the next time after now_us at which an orphan is due; INT64_MAX = never. */
-HFD_MUST_CHECK hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, int64_t now_us, int64_t *out,
-                                                 struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx,
+                                                 const struct hfd_remote_orphan_query *query,
+                                                 int64_t *out, struct hfd_err *err);
 /** Makes those of a kind that were not seen since since_us due at due_us. */
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_row_unseen(struct hfd_txn *tx, enum hfd_kind kind,
                                                    int64_t since_us, int64_t due_us,

@@ -22,6 +22,11 @@ hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err)
     return rc == HFD_OK ? hfd_db_check(tx->db, err) : rc;
 }
 
+hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    return hfd_db_now(tx->db, out, err);
+}
+
 hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, void (*found)(void *ctx, const char *text), void *ctx,
                           struct hfd_err *err)
 {

@@ -49,6 +49,9 @@ typedef void hfd_effect_fn(const void *arg);
 HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn, const void *arg,
                                            size_t size, struct hfd_err *err);
 
+/** Gives the time of the database's clock: for several servers the same. */
+HFD_MUST_CHECK hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
+
 /** Checks the database that the transaction sees: hfd_db_check. */
 HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
 /**

@@ -686,8 +686,10 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    const struct hfd_due_query query = {
-        .policy = &s->rw->policy, .now_us = s->rw->w.clock.wall_us, .limit = WORK_MAX};
+    const struct hfd_due_query query = {.policy = &s->rw->policy,
+                                        .now_us = s->rw->w.clock.wall_us,
+                                        .limit = WORK_MAX,
+                                        .shards = HFD_SHARDS_ALL};
 
     s->due.works = s->work;
     return hfd_remote_due(tx, &query, &s->rw->w.mem, &s->due, err);

@@ -7,6 +7,7 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/replica/keeper_int.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/store.h"
 #include "tests/lib/fakehttp.h"
@@ -96,12 +97,18 @@ static hfd_rc due(struct hfd_txn *tx, const struct hfd_due_query *query, struct 
     out->count = 0;
     out->next_us = INT64_MAX;
     for (int i = 0; i < world.count; i++) {
+        const int64_t shard = hfd_shard_bit(hfd_slice_of(world.items[i].id));
+
+        if ((shard & query->shards) == 0)
+            continue;
         if (world.items[i].due_us > query->now_us) {
             if (world.items[i].due_us < out->next_us)
                 out->next_us = world.items[i].due_us;
         } else if (out->count < query->limit) {
-            out->works[out->count++] = (struct hfd_remote_work){
-                .guresid = hfd_slice_of(world.items[i].id), .kind = HFD_KIND_CLUSTER};
+            out->works[out->count++] =
+                (struct hfd_remote_work){.guresid = hfd_slice_of(world.items[i].id),
+                                         .kind = HFD_KIND_CLUSTER,
+                                         .shards = shard};
         }
     }
     unlock();
@@ -135,7 +142,8 @@ static hfd_rc pass_new(const struct hfd_remote_policy *u, const struct hfd_remot
     assert_non_null(p);
     lock();
     p->item = find(work->guresid);
-    p->work = (struct hfd_remote_work){.guresid = hfd_slice_of(p->item->id), .kind = work->kind};
+    p->work = (struct hfd_remote_work){
+        .guresid = hfd_slice_of(p->item->id), .kind = work->kind, .shards = work->shards};
     p->item->passes++;
     p->item->working++;
     assert_int_equal(p->item->working, 1); /* never two on one resource */
@@ -272,7 +280,10 @@ struct fixture {
     struct hfd_store *store;
     struct hfd_remote_policy policy;
     struct hfd_remote_config config;
-    struct hfd_remote *remote;
+    struct hfd_remote *remote, *second;
+    struct test_clock database, machines[2]; /* moved by hand */
+    struct test_rng rng;
+    struct hfd_keeper *keepers[2];
 };
 
 static int open_all(void **state)
@@ -319,6 +330,9 @@ static int close_all(void **state)
     struct fixture *f = *state;
 
     hfd_remote_stop(&f->remote);
+    hfd_remote_stop(&f->second);
+    hfd_keeper_free(f->keepers[0]);
+    hfd_keeper_free(f->keepers[1]);
     fakehttp_stop(f->server);
     hfd_store_close(&f->store);
     tmpdir_remove(f->dir);
@@ -360,6 +374,40 @@ static void await(bool (*holds)(void))
     while (!holds())
         (void)pthread_cond_wait(&world.moved, &world.lock);
     unlock();
+}
+
+/* ---- replicas ---- */
+
+static void beat(struct fixture *f, int at)
+{
+    const struct hfd_keeper_config config = {.store = f->store,
+                                             .clock = &f->machines[at].clock,
+                                             .db = &f->database.clock,
+                                             .rng = &f->rng.rng,
+                                             .name = "",
+                                             .key_ids = ""};
+
+    if (f->keepers[at] == NULL)
+        assert_int_equal(hfd_keeper_new(&config, &f->keepers[at], NULL), HFD_OK);
+    assert_int_equal(hfd_keeper_beat(f->keepers[at], NULL), HFD_OK);
+}
+
+static void start_with(struct fixture *f, int keeper, struct hfd_remote **out)
+{
+    struct hfd_err err = {0};
+
+    f->config.keeper = f->keepers[keeper];
+    if (hfd_remote_start_with(&f->config, &rules, out, &err) != HFD_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void open_replicas(struct fixture *f)
+{
+    test_clock_init(&f->database);
+    test_clock_init(&f->machines[0]);
+    test_clock_init(&f->machines[1]);
+    test_rng_init(&f->rng, 3);
+    beat(f, 0);
 }
 
 /* ---- tests ---- */
@@ -734,6 +782,76 @@ static int open_group(void **state)
     return hfd_base_init(&err) == HFD_OK ? 0 : -1;
 }
 
+/* Each works for its shards: all is done, and nothing twice. */
+static void two_replicas_share_the_work(void **state)
+{
+    struct fixture *f = *state;
+
+    open_replicas(f);
+    for (int i = 0; i < 6; i++)
+        beat(f, 1 - i % 2);
+    add_items(60, 2);
+    start_with(f, 0, &f->remote);
+    start_with(f, 1, &f->second);
+    await(all_done);
+    for (int i = 0; i < world.count; i++) {
+        assert_int_equal(world.items[i].passes, 1);
+        assert_int_equal(world.items[i].takes, 2);
+    }
+}
+
+static bool four_at_server(void)
+{
+    return world.at_server >= 4;
+}
+
+static bool all_were_refused(void)
+{
+    for (int i = 0; i < world.count; i++)
+        if (world.items[i].passes < 2)
+            return false;
+    return true;
+}
+
+static bool none_works(void)
+{
+    for (int i = 0; i < world.count; i++)
+        if (world.items[i].working > 0)
+            return false;
+    return true;
+}
+
+/*
+ * A replica whose clock stood still has its answers refused, as another has its shards. When it
+ * knows, it works no more, and the other one does the work.
+ */
+static void a_late_answer_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    open_replicas(f);
+    add_items(4, 1);
+    world.gate = ITEMS_MAX;
+    start_with(f, 0, &f->remote);
+    await(four_at_server);
+    test_clock_advance(&f->database, 10 * S);
+    beat(f, 1);
+    lock();
+    world.gate = 0;
+    unlock();
+    await(all_were_refused);
+    lock();
+    for (int i = 0; i < world.count; i++)
+        assert_int_equal(world.items[i].takes, 0);
+    unlock();
+    beat(f, 0);
+    await(none_works);
+    start_with(f, 1, &f->second);
+    await(all_done);
+    for (int i = 0; i < world.count; i++)
+        assert_int_equal(world.items[i].takes, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -751,6 +869,8 @@ int main(void)
         TEST(a_broken_store_ends_the_work),
         TEST(what_is_due_is_counted),
         TEST(bad_files_stop_the_start),
+        TEST(two_replicas_share_the_work),
+        TEST(a_late_answer_is_refused),
     };
 
     return cmocka_run_group_tests(tests, open_group, NULL);

@@ -86,13 +86,16 @@ void hfd_remote_begin_due(struct hfd_remote *r)
     struct due d = {.remote = r,
                     .query = {.policy = r->config.policy,
                               .now_us = hfd_remote_wall_us(r),
-                              .limit = r->slot_count + r->aside.count},
+                              .limit = r->slot_count + r->aside.count,
+                              .shards = r->hold.shards},
                     .found = {.next_us = INT64_MAX}};
     struct hfd_err err;
     struct hfd_arena mem;
     hfd_rc rc = HFD_NOMEM;
 
-    if (hfd_remote_mono_us(r) - r->read_us >= HFD_REMOTE_READ_EVERY_US ||
+    if (d.query.shards == 0)
+        return;
+    if (hfd_remote_mono_us(r) - r->read_us >= hfd_remote_read_every_us(r) ||
         d.query.now_us >= r->due_us)
         r->may_be_due = true;
     if (!r->may_be_due || begin_us(r) > hfd_remote_mono_us(r))

@@ -230,7 +230,7 @@ static hfd_rc next_of_resource(struct hfd_txn *tx, struct hfd_request_maker *k,
 
 static hfd_rc next_of_many(struct hfd_txn *tx, struct hfd_request_maker *k, struct hfd_arena *mem)
 {
-    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1};
+    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1, k->pass->work.shards};
     struct hfd_remote_list first;
     hfd_rc rc = hfd_remote_row_due(tx, &any, mem, &first, k->err);
 

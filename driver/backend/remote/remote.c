@@ -23,7 +23,26 @@ int64_t hfd_remote_wall_us(const struct hfd_remote *r)
     return hfd_clock_wall_us(r->config.http.clock);
 }
 
+int64_t hfd_remote_read_every_us(const struct hfd_remote *r)
+{
+    return r->config.keeper != NULL ? HFD_REMOTE_READ_WITH_OTHERS_US : HFD_REMOTE_READ_EVERY_US;
+}
+
 /* ---- the thread ---- */
+
+/* The shards that it holds bound what it begins, and how much it asks. */
+static void look_at_shards(struct hfd_remote *r)
+{
+    const int64_t was = r->hold.shards;
+    int64_t per_second;
+
+    hfd_keeper_hold(r->config.keeper, HFD_SHARDS_ALL, &r->hold);
+    if (r->hold.shards == was)
+        return;
+    per_second = r->config.per_second_max * hfd_shard_count(r->hold.shards) / HFD_SHARDS;
+    hfd_rate_change(&r->rate, per_second > 0 ? per_second : 1, hfd_remote_mono_us(r));
+    r->may_be_due = true;
+}
 
 static void sooner(int64_t *wait_us, int64_t other_us)
 {
@@ -34,11 +53,11 @@ static void sooner(int64_t *wait_us, int64_t other_us)
 static int64_t wait_us(struct hfd_remote *r)
 {
     const int64_t now_us = hfd_remote_mono_us(r), breaker_us = hfd_breaker_next_us(&r->breaker);
-    int64_t wait = HFD_REMOTE_READ_EVERY_US;
+    int64_t wait = hfd_remote_read_every_us(r);
 
-    if (r->busy_slots < r->slot_count && breaker_us != INT64_MAX) {
+    if (r->hold.shards != 0 && r->busy_slots < r->slot_count && breaker_us != INT64_MAX) {
         const int64_t due_us = r->may_be_due            ? 0
-                               : r->due_us == INT64_MAX ? HFD_REMOTE_READ_EVERY_US
+                               : r->due_us == INT64_MAX ? wait
                                                         : r->due_us - hfd_remote_wall_us(r);
         const int64_t allowed_us = breaker_us - now_us;
 
@@ -76,6 +95,7 @@ static void *run(void *arg)
     hfd_remote_greet(r);
     while (!atomic_load(&r->stop) && hfd_store_ok(r->config.store)) {
         hfd_remote_collect(r);
+        look_at_shards(r);
         if (atomic_exchange(&r->woken, false))
             r->may_be_due = true;
         hfd_remote_hurry_polled(r);
@@ -146,6 +166,7 @@ static hfd_rc remote_new(const struct hfd_remote_config *config,
     r->polls.remote = r;
     r->read_us = hfd_remote_mono_us(r);
     r->slot_count = (size_t)config->in_flight_max;
+    r->hold.shards = HFD_SHARDS_ALL; /* the first look shows */
     hfd_rate_init(&r->rate, config->per_second_max, hfd_remote_mono_us(r));
     hfd_breaker_init(&r->breaker, config->policy->retry_min_us, config->policy->retry_max_us);
     r->slots = calloc(r->slot_count, sizeof(*r->slots));

@@ -9,11 +9,13 @@
 #include "driver/backend/remote/http.h"
 #include "driver/backend/remote/policy.h"
 
+struct hfd_keeper;
 struct hfd_remote;
 
 /** Texts are borrowed until hfd_remote_stop. Files are read again if they change. */
 struct hfd_remote_config {
     struct hfd_store *store;
+    struct hfd_keeper *keeper; /* the thread works for its shards; NULL = for all */
     const struct hfd_remote_policy *policy;
     const struct hfd_rng *rng;
     struct hfd_remote_http_config http; /* its clock is the thread's; connections_max is not used */

@@ -37,6 +37,7 @@ struct hfd_remote {
     size_t jobs_out; /* with the store */
     struct hfd_remote_polls polls;
     struct hfd_remote_call greeting; /* the request at the start */
+    struct hfd_hold hold;            /* of all shards that this replica holds */
     struct hfd_rate rate;
     struct hfd_breaker breaker;
     int bad; /* answers in a row that were not well */
@@ -52,6 +53,10 @@ struct hfd_remote {
     bool cannot_read;   /* logged: what is due cannot be read */
 };
 
+/* With other replicas it reads as often as this: they make work due without a word. */
+#define HFD_REMOTE_READ_WITH_OTHERS_US HFD_US_PER_S
+
+int64_t hfd_remote_read_every_us(const struct hfd_remote *r);
 int64_t hfd_remote_mono_us(const struct hfd_remote *r);
 int64_t hfd_remote_wall_us(const struct hfd_remote *r);
 

@@ -32,7 +32,9 @@ static void end_pass(struct hfd_remote_slot *s, const char *why)
 {
     struct hfd_remote *r = s->remote;
 
-    if (why != NULL)
+    if (s->lost)
+        ; /* another replica goes on */
+    else if (why != NULL)
         set_aside_failed(r, r->rules->pass_work(s->pass), why);
     else if (!s->taken)
         set_aside(r, r->rules->pass_work(s->pass), r->config.policy->watch_us);
@@ -70,7 +72,30 @@ void hfd_slots_begin(struct hfd_remote *r, const struct hfd_remote_work *work)
     }
     s->state = HFD_SLOT_ASK;
     s->taken = false;
+    s->lost = false;
+    s->hold = r->hold;
+    s->hold.shards &= work->shards;
     r->busy_slots++;
+}
+
+static void end_lost(struct hfd_remote_slot *s)
+{
+    s->lost = true;
+    end_pass(s, NULL);
+}
+
+void hfd_slots_end_lost(struct hfd_remote *r)
+{
+    for (size_t i = 0; i < r->slot_count; i++) {
+        struct hfd_remote_slot *s = &r->slots[i];
+
+        if (s->state == HFD_SLOT_FREE || s->state == HFD_SLOT_TAKING ||
+            hfd_keeper_holds(r->config.keeper, &s->hold))
+            continue;
+        if (s->state == HFD_SLOT_SENT)
+            hfd_remote_count_in_flight(r, -1);
+        end_lost(s);
+    }
 }
 
 /* ---- one request ---- */
@@ -132,7 +157,11 @@ static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_remote_slot *s = arg;
     const struct hfd_remote_exchange exchange = {&s->call.request, &s->call.answer, s->now_us};
+    const hfd_rc rc = hfd_keeper_check(s->remote->config.keeper, tx, &s->hold, err);
 
+    s->lost = rc == HFD_CONFLICT;
+    if (rc != HFD_OK)
+        return rc;
     return s->remote->rules->take(tx, s->pass, &exchange, err);
 }
 
@@ -174,6 +203,7 @@ void hfd_slots_go_on(struct hfd_remote *r)
 {
     struct hfd_remote_slot *s;
 
+    hfd_slots_end_lost(r);
     for (size_t i = 0; i < r->slot_count; i++) {
         if (r->slots[i].state == HFD_SLOT_ANSWERED)
             give_answer(&r->slots[i]);

@@ -8,6 +8,7 @@
 
 #include "driver/backend/remote/http.h"
 #include "driver/backend/remote/work.h"
+#include "driver/replica/keeper.h"
 #include "store/store.h"
 
 struct hfd_pass;
@@ -31,12 +32,16 @@ struct hfd_remote_slot {
     int64_t order;               /* READY: the lowest is sent first */
     int64_t now_us;              /* TAKING: wall clock */
     bool taken;                  /* an answer of this pass was taken */
+    struct hfd_hold hold;        /* of the shards of its work */
+    bool lost;                   /* TAKING: the hold ended, and the answer was refused */
 };
 
 /** Returns whether a pass runs for this work. */
 bool hfd_slots_run(const struct hfd_remote *r, const struct hfd_remote_work *work);
 /** Begins a pass in a free slot. If that fails, sets the work aside. */
 void hfd_slots_begin(struct hfd_remote *r, const struct hfd_remote_work *work);
+/** Ends passes whose shards this replica does not hold any more. */
+void hfd_slots_end_lost(struct hfd_remote *r);
 /** Takes each slot as far as it goes without waiting. */
 void hfd_slots_go_on(struct hfd_remote *r);
 /** The slot whose request is sent next; NULL = none waits. */

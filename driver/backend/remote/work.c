@@ -30,7 +30,8 @@ enum hfd_remote_work_kind hfd_remote_work_kind(const struct hfd_remote_work *wor
 static void add_rows(const struct hfd_remote_list *list, size_t limit, struct hfd_due *out)
 {
     for (size_t i = 0; i < list->count && out->count < limit; i++)
-        out->works[out->count++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid};
+        out->works[out->count++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid,
+                                                            .shards = list->rows[i].shard};
 }
 
 static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_due_query *q, struct hfd_arena *mem,
@@ -38,26 +39,34 @@ static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_due_query *q, str
 {
     struct hfd_remote_orphan_list list;
     hfd_rc rc = hfd_remote_orphan_row_due(
-        tx, &(struct hfd_remote_orphan_query){.now_us = q->now_us, .limit = (int64_t)q->limit}, mem,
-        &list, err);
+        tx,
+        &(struct hfd_remote_orphan_query){
+            .now_us = q->now_us, .limit = (int64_t)q->limit, .shards = q->shards},
+        mem, &list, err);
 
     for (size_t i = 0; rc == HFD_OK && i < list.count && out->count < q->limit; i++) {
         const struct hfd_orphan_row *o = &list.rows[i].orphan;
 
         out->works[out->count++] =
-            (struct hfd_remote_work){.guresid = o->label, .orphan = o->id, .kind = o->kind};
+            (struct hfd_remote_work){o->label, o->id, o->kind, list.rows[i].shard};
     }
     return rc;
 }
 
 /* The earliest time after now_us at which something is due. */
-static hfd_rc next_due(struct hfd_txn *tx, int64_t now_us, int64_t *next_us, struct hfd_err *err)
+static hfd_rc next_due(struct hfd_txn *tx, const struct hfd_due_query *q, int64_t *next_us,
+                       struct hfd_err *err)
 {
     int64_t at_us;
-    hfd_rc rc = hfd_remote_orphan_row_next(tx, now_us, next_us, err);
+    hfd_rc rc = hfd_remote_orphan_row_next(
+        tx, &(struct hfd_remote_orphan_query){.now_us = q->now_us, .shards = q->shards}, next_us,
+        err);
 
     for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
-        rc = hfd_remote_row_next(tx, (enum hfd_watched)w, now_us, &at_us, err);
+        const struct hfd_remote_due due = {
+            .watched = (enum hfd_watched)w, .now_us = q->now_us, .shards = q->shards};
+
+        rc = hfd_remote_row_next(tx, &due, &at_us, err);
         *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
     }
     return rc;
@@ -68,7 +77,8 @@ static void prefer_lists(const struct hfd_due_query *q, struct hfd_remote_list *
                          struct hfd_due *out)
 {
     if (watched->count >= MANY && watched->rows[0].due_us <= q->now_us) {
-        out->works[out->count++] = (struct hfd_remote_work){.kind = HFD_KIND_CLUSTER};
+        out->works[out->count++] =
+            (struct hfd_remote_work){.kind = HFD_KIND_CLUSTER, .shards = q->shards};
         watched->count = 0;
     }
     while (watched->count > 0 && watched->rows[watched->count - 1].due_us > q->now_us)
@@ -78,10 +88,11 @@ static void prefer_lists(const struct hfd_due_query *q, struct hfd_remote_list *
 hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_query *q, struct hfd_arena *mem,
                       struct hfd_due *out, struct hfd_err *err)
 {
-    const struct hfd_remote_due not_watched = {HFD_WATCHED_NOT, q->now_us, (int64_t)q->limit};
+    const struct hfd_remote_due not_watched = {HFD_WATCHED_NOT, q->now_us, (int64_t)q->limit,
+                                               q->shards};
     const struct hfd_remote_due closely = {HFD_WATCHED_CLOSELY, q->now_us + ahead_us(q->policy),
-                                           MANY};
-    const struct hfd_remote_due idly = {HFD_WATCHED_IDLY, q->now_us, (int64_t)q->limit};
+                                           MANY, q->shards};
+    const struct hfd_remote_due idly = {HFD_WATCHED_IDLY, q->now_us, (int64_t)q->limit, q->shards};
     struct hfd_remote_list own, watched, settled;
     hfd_rc rc;
 
@@ -95,7 +106,7 @@ hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_query *q, struct 
     if (rc == HFD_OK)
         rc = hfd_remote_row_due(tx, &idly, mem, &settled, err);
     if (rc == HFD_OK)
-        rc = next_due(tx, q->now_us, &out->next_us, err);
+        rc = next_due(tx, q, &out->next_us, err);
     if (rc != HFD_OK)
         return rc;
     prefer_lists(q, &watched, out);

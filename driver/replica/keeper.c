@@ -1,0 +1,556 @@
+/* See keeper.h. A beat is one transaction: all replicas decide one after another. */
+#include "driver/replica/keeper_int.h"
+
+#include "driver/base/check.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/base/thread.h"
+#include "driver/replica/db_clock.h"
+#include "driver/replica/plan.h"
+#include "store/rows_replica.h"
+
+#include <stdlib.h>
+
+#define LISTENERS_MAX 16
+#define KEY_IDS_MAX 1024
+#define NAME_MAX_BYTES 256
+#define BEAT_MEM_BYTES ((size_t)4 << 20)
+#define AGAIN_US (HFD_US_PER_S / 4) /* after a failure, and to give shards back */
+#define FORGET_AFTER 10             /* leases: then the row of a dead replica goes */
+/* A holder stops this share of a lease before others may take it. */
+#define USE_US(lease_us) ((lease_us) - (lease_us) / 9)
+
+struct listener {
+    hfd_keeper_changed_fn *fn;
+    void *ctx;
+};
+
+struct hfd_keeper {
+    unsigned magic;
+#define KEEPER_MAGIC 0x6b656570u
+    struct hfd_keeper_config config;
+    char id[HFD_REPLICA_ID_LEN + 1], name[NAME_MAX_BYTES];
+    struct hfd_db_clock db_clock;
+    pthread_t thread;
+    struct hfd_store_reader *reader; /* the thread's, or the one of the beats */
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t wake;
+    bool stop;
+    char key_ids[KEY_IDS_MAX];
+    struct hfd_hold hold; /* valid until until_us */
+    int64_t shed;         /* those of hold that are not used any more */
+    int64_t until_us;     /* monotonic */
+    int64_t free_us;      /* wall clock of the database: when a lease of another runs out */
+    int64_t epoch;        /* of the settings, at the start */
+    int64_t started_us;   /* 0 = no beat yet */
+    int live;
+    bool outdated;
+    bool failing; /* the last beat failed, and the log says so */
+    struct listener listeners[LISTENERS_MAX];
+};
+
+/* ---- a beat ---- */
+
+/* One transaction, and what comes of it. */
+struct beat {
+    struct hfd_keeper *keeper;
+    bool starting;
+    int64_t shed;
+    char key_ids[KEY_IDS_MAX];
+    int64_t now_us, started_us;
+    struct hfd_arena mem;
+    struct hfd_hold hold;
+    int64_t free_us;
+    int live, rank;
+    struct hfd_settings_epoch settings;
+};
+
+static hfd_rc now_of(const struct hfd_keeper *k, struct hfd_txn *tx, int64_t *out,
+                     struct hfd_err *err)
+{
+    if (k->config.db == NULL)
+        return hfd_txn_now(tx, out, err);
+    *out = hfd_clock_wall_us(k->config.db);
+    return HFD_OK;
+}
+
+static hfd_slice id_of(const struct hfd_keeper *k)
+{
+    return (hfd_slice){k->id, HFD_REPLICA_ID_LEN};
+}
+
+/* Counts the replicas that live, and those of them whose id is lower. */
+static hfd_rc count_replicas(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
+{
+    const hfd_slice own = id_of(b->keeper);
+    struct hfd_replica_list list;
+    const hfd_rc rc = hfd_replica_row_list(tx, &b->mem, &list, err);
+
+    b->live = 1;
+    b->rank = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const struct hfd_replica_row *row = &list.rows[i];
+
+        if (hfd_slice_eq(row->id, own) || row->beat_us + b->keeper->config.lease_us <= b->now_us)
+            continue;
+        b->live++;
+        b->rank += hfd_slice_cmp(row->id, own) < 0 ? 1 : 0;
+    }
+    return rc;
+}
+
+static hfd_rc put_replica(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
+{
+    const struct hfd_keeper *k = b->keeper;
+    char mark[24];
+    const struct hfd_replica_row row = {
+        .id = id_of(k),
+        .name = hfd_slice_of(k->name),
+        .version = HFD_SLICE(HFD_VERSION),
+        .schema = k->config.schema,
+        .started_us = b->started_us != 0 ? b->started_us : b->now_us,
+        .beat_us = b->now_us,
+        .key_ids = hfd_slice_of(b->key_ids),
+        .settings_epoch = b->starting ? b->settings.epoch : k->epoch,
+        .settings_mark = hfd_slice_of(mark),
+    };
+    hfd_rc rc;
+
+    (void)snprintf(mark, sizeof(mark), "%016llx", (unsigned long long)k->config.settings.rules);
+    rc = hfd_replica_row_put(tx, &row, err);
+    return rc == HFD_OK
+               ? hfd_replica_row_drop(tx, b->now_us - FORGET_AFTER * k->config.lease_us, err)
+               : rc;
+}
+
+static hfd_rc put_lease(struct hfd_txn *tx, struct beat *b, struct hfd_lease_row *row,
+                        enum hfd_plan_act act, struct hfd_err *err)
+{
+    if (act == HFD_PLAN_LEAVE)
+        return HFD_OK;
+    row->holder = act == HFD_PLAN_GIVE ? HFD_SLICE("") : id_of(b->keeper);
+    row->until_us = act == HFD_PLAN_GIVE ? 0 : b->now_us + b->keeper->config.lease_us;
+    row->epoch += act == HFD_PLAN_TAKE ? 1 : 0;
+    if (act != HFD_PLAN_GIVE) {
+        b->hold.shards |= INT64_C(1) << row->shard;
+        b->hold.epochs[row->shard] = row->epoch;
+    }
+    return hfd_lease_row_put(tx, row, err);
+}
+
+static hfd_rc move_leases(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
+{
+    struct hfd_plan plan = {.now_us = b->now_us, .live = b->live, .rank = b->rank, .shed = b->shed};
+    struct hfd_lease_row rows[HFD_SHARDS];
+    enum hfd_plan_act acts[HFD_SHARDS];
+    hfd_rc rc = hfd_lease_row_all(tx, &b->mem, rows, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    for (int i = 0; i < HFD_SHARDS; i++)
+        plan.leases[i] = (struct hfd_plan_lease){hfd_slice_eq(rows[i].holder, id_of(b->keeper)),
+                                                 rows[i].until_us};
+    hfd_plan_decide(&plan, acts);
+    for (int i = 0; rc == HFD_OK && i < HFD_SHARDS; i++) {
+        if (acts[i] == HFD_PLAN_LEAVE && rows[i].until_us > b->now_us &&
+            rows[i].until_us < b->free_us)
+            b->free_us = rows[i].until_us;
+        rc = put_lease(tx, b, &rows[i], acts[i], err);
+    }
+    return rc;
+}
+
+static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct beat *b = arg;
+    hfd_rc rc;
+
+    hfd_arena_fini(&b->mem); /* it may run again */
+    b->hold = (struct hfd_hold){.shards = 0};
+    b->free_us = INT64_MAX;
+    rc = now_of(b->keeper, tx, &b->now_us, err);
+    if (rc == HFD_OK)
+        rc = hfd_replica_settings_look(tx, &b->keeper->config.settings, b->starting, &b->settings,
+                                       err);
+    if (rc == HFD_OK)
+        rc = count_replicas(tx, b, err);
+    if (rc == HFD_OK)
+        rc = put_replica(tx, b, err);
+    return rc == HFD_OK ? move_leases(tx, b, err) : rc;
+}
+
+struct time_read {
+    const struct hfd_keeper *keeper;
+    int64_t at_us;
+};
+
+static hfd_rc txn_time(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct time_read *t = arg;
+
+    return now_of(t->keeper, tx, &t->at_us, err);
+}
+
+/* Reads the database's time on a connection of its own: nothing waits before it. */
+static hfd_rc measure(struct hfd_keeper *k, struct hfd_err *err)
+{
+    struct time_read t = {.keeper = k};
+    struct hfd_db_time time;
+    hfd_rc rc = HFD_OK;
+
+    if (k->reader == NULL)
+        rc = hfd_store_reader_open(k->config.store, &k->reader, err);
+    time.before_us = hfd_clock_mono_us(k->config.clock);
+    if (rc == HFD_OK)
+        rc = hfd_store_read(k->reader, txn_time, &t, err);
+    time.after_us = hfd_clock_mono_us(k->config.clock);
+    time.db_us = t.at_us;
+    if (rc == HFD_OK)
+        hfd_db_clock_note(&k->db_clock, &time);
+    return rc;
+}
+
+static int64_t used(const struct hfd_keeper *k)
+{
+    return hfd_clock_mono_us(k->config.clock) < k->until_us ? k->hold.shards & ~k->shed : 0;
+}
+
+static void show(const struct hfd_keeper *k)
+{
+    hfd_metric_set(HFD_METRIC_LEASES, NULL, hfd_shard_count(used(k)));
+    hfd_metric_set(HFD_METRIC_REPLICAS, NULL, k->live);
+    hfd_metric_set(HFD_METRIC_DB_CLOCK, NULL, hfd_db_clock_ahead_us(&k->db_clock) / HFD_US_PER_S);
+}
+
+/* A change of the shards, and of being outdated, is logged. Under the lock. */
+static void tell(struct hfd_keeper *k, int64_t was, bool was_outdated)
+{
+    const int64_t now = used(k);
+
+    if (k->outdated && !was_outdated)
+        HFD_LOG(HFD_LOG_ERROR, "a newer replica has other settings: this one is not ready until "
+                               "it is restarted with them");
+    if (!k->outdated && was_outdated)
+        HFD_LOG(HFD_LOG_INFO, "the newest replica has the settings of this one again");
+    if (now == was)
+        return;
+    HFD_LOG(HFD_LOG_INFO, "this replica holds other shards",
+            HFD_LOG_INT("was", hfd_shard_count(was)), HFD_LOG_INT("now", hfd_shard_count(now)),
+            HFD_LOG_INT("replicas", k->live));
+    for (size_t i = 0; i < LISTENERS_MAX; i++)
+        if (k->listeners[i].fn != NULL)
+            k->listeners[i].fn(k->listeners[i].ctx);
+}
+
+static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us)
+{
+    const int64_t was = used(k);
+    const bool was_outdated = k->outdated;
+
+    k->hold = b->hold;
+    k->until_us = began_us + USE_US(k->config.lease_us);
+    k->shed = hfd_plan_excess(b->hold.shards, hfd_plan_share(b->live, b->rank));
+    k->free_us = b->free_us;
+    k->live = b->live;
+    k->outdated = b->settings.outdated;
+    if (b->starting) {
+        k->epoch = b->settings.epoch;
+        k->started_us = b->now_us;
+    }
+    show(k);
+    tell(k, was, was_outdated);
+}
+
+static void note_failure(struct hfd_keeper *k, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc != HFD_OK && !k->failing)
+        HFD_LOG(HFD_LOG_WARN, "cannot renew the leases of this replica; will try again",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
+    k->failing = rc != HFD_OK;
+}
+
+hfd_rc hfd_keeper_beat(struct hfd_keeper *k, struct hfd_err *err)
+{
+    struct beat b = {.keeper = k};
+    int64_t began_us;
+    hfd_rc rc = measure(k, err);
+
+    (void)pthread_mutex_lock(&k->lock);
+    b.starting = k->started_us == 0;
+    b.started_us = k->started_us;
+    b.shed = k->shed;
+    memcpy(b.key_ids, k->key_ids, sizeof(b.key_ids));
+    (void)pthread_mutex_unlock(&k->lock);
+    hfd_arena_init(&b.mem, BEAT_MEM_BYTES);
+    began_us = hfd_clock_mono_us(k->config.clock);
+    if (rc == HFD_OK)
+        rc = hfd_store_update_wait(k->config.store, txn_beat, &b, err);
+    hfd_arena_fini(&b.mem);
+    (void)pthread_mutex_lock(&k->lock);
+    if (rc == HFD_OK)
+        take_in(k, &b, began_us);
+    else
+        show(k);
+    note_failure(k, rc, err);
+    (void)pthread_mutex_unlock(&k->lock);
+    return rc;
+}
+
+int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
+{
+    const int64_t now_us = hfd_clock_wall_us(&k->db_clock.clock);
+    int64_t wait_us = k->config.beat_us;
+
+    (void)pthread_mutex_lock(&k->lock);
+    if (k->failing || k->shed != 0)
+        wait_us = AGAIN_US;
+    else if (k->free_us < now_us + wait_us) /* a lease that is not renewed until then */
+        wait_us = k->free_us > now_us ? k->free_us - now_us : 0;
+    (void)pthread_mutex_unlock(&k->lock);
+    return wait_us < AGAIN_US && wait_us < k->config.beat_us ? AGAIN_US : wait_us;
+}
+
+static hfd_rc txn_leave(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct hfd_keeper *k = arg;
+    hfd_rc rc = hfd_lease_row_release(tx, id_of(k), err);
+
+    return rc == HFD_OK ? hfd_replica_row_delete(tx, id_of(k), err) : rc;
+}
+
+void hfd_keeper_leave(struct hfd_keeper *k)
+{
+    struct hfd_err err;
+    hfd_rc rc;
+
+    (void)pthread_mutex_lock(&k->lock);
+    k->hold.shards = 0;
+    (void)pthread_mutex_unlock(&k->lock);
+    rc = hfd_store_update_wait(k->config.store, txn_leave, k, &err);
+    if (rc != HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "the leases of this replica are not given back; they run out",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
+}
+
+/* ---- for loops of work ---- */
+
+void hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hold *out)
+{
+    if (k == NULL) {
+        *out = (struct hfd_hold){.shards = wanted};
+        return;
+    }
+    HFD_CHECK_OBJ(k, KEEPER_MAGIC);
+    (void)pthread_mutex_lock(&k->lock);
+    *out = k->hold;
+    out->shards = used(k) & wanted;
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+bool hfd_keeper_holds(struct hfd_keeper *k, const struct hfd_hold *hold)
+{
+    bool holds;
+
+    if (k == NULL)
+        return true;
+    (void)pthread_mutex_lock(&k->lock);
+    holds = (used(k) & hold->shards) == hold->shards;
+    for (int i = 0; i < HFD_SHARDS; i++)
+        if ((hold->shards >> i & 1) != 0 && k->hold.epochs[i] != hold->epochs[i])
+            holds = false;
+    (void)pthread_mutex_unlock(&k->lock);
+    return holds;
+}
+
+hfd_rc hfd_keeper_check(const struct hfd_keeper *k, struct hfd_txn *tx, const struct hfd_hold *hold,
+                        struct hfd_err *err)
+{
+    struct hfd_lease_row rows[HFD_SHARDS];
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    if (k == NULL)
+        return HFD_OK;
+    hfd_arena_init(&mem, BEAT_MEM_BYTES);
+    rc = hfd_lease_row_all(tx, &mem, rows, err);
+    for (int i = 0; rc == HFD_OK && i < HFD_SHARDS; i++)
+        if ((hold->shards >> i & 1) != 0 &&
+            (!hfd_slice_eq(rows[i].holder, id_of(k)) || rows[i].epoch != hold->epochs[i]))
+            rc = hfd_fail(err, HFD_CONFLICT, "another replica has taken over shard %d", i);
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+const struct hfd_clock *hfd_keeper_clock(const struct hfd_keeper *k)
+{
+    return &k->db_clock.clock;
+}
+
+int64_t hfd_keeper_epoch(const struct hfd_keeper *k)
+{
+    return k->epoch;
+}
+
+void hfd_keeper_set_keys(struct hfd_keeper *k, const char *key_ids)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    (void)snprintf(k->key_ids, sizeof(k->key_ids), "%s", key_ids);
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+void hfd_keeper_state(struct hfd_keeper *k, struct hfd_keeper_state *out)
+{
+    *out = (struct hfd_keeper_state){.ahead_us = hfd_db_clock_ahead_us(&k->db_clock)};
+    memcpy(out->id, k->id, sizeof(out->id));
+    (void)pthread_mutex_lock(&k->lock);
+    out->shards = used(k);
+    out->live = k->live;
+    out->outdated = k->outdated;
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+void hfd_keeper_listen(struct hfd_keeper *k, hfd_keeper_changed_fn *fn, void *ctx)
+{
+    size_t i = 0;
+
+    if (k == NULL)
+        return;
+    (void)pthread_mutex_lock(&k->lock);
+    while (i < LISTENERS_MAX && k->listeners[i].fn != NULL)
+        i++;
+    if (i < LISTENERS_MAX) /* one that finds no room polls */
+        k->listeners[i] = (struct listener){fn, ctx};
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+void hfd_keeper_unlisten(struct hfd_keeper *k, const void *ctx)
+{
+    if (k == NULL)
+        return;
+    (void)pthread_mutex_lock(&k->lock);
+    for (size_t i = 0; i < LISTENERS_MAX; i++)
+        if (k->listeners[i].ctx == ctx)
+            k->listeners[i] = (struct listener){.fn = NULL};
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+/* ---- its life ---- */
+
+static void make_id(struct hfd_keeper *k)
+{
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+
+    hfd_rng_bytes(k->config.rng, k->id, HFD_REPLICA_ID_LEN);
+    for (size_t i = 0; i < HFD_REPLICA_ID_LEN; i++)
+        k->id[i] = digits[(unsigned char)k->id[i] % 32];
+    k->id[HFD_REPLICA_ID_LEN] = '\0';
+}
+
+hfd_rc hfd_keeper_new(const struct hfd_keeper_config *config, struct hfd_keeper **out,
+                      struct hfd_err *err)
+{
+    struct hfd_keeper *k = calloc(1, sizeof(*k));
+    pthread_condattr_t attr;
+
+    *out = NULL;
+    if (k == NULL)
+        return hfd_fail_nomem(err, "start the replica");
+    k->magic = KEEPER_MAGIC;
+    k->config = *config;
+    k->config.beat_us = config->beat_us != 0 ? config->beat_us : HFD_REPLICA_BEAT_US;
+    k->config.lease_us = config->lease_us != 0 ? config->lease_us : HFD_REPLICA_LEASE_US;
+    k->free_us = INT64_MAX;
+    make_id(k);
+    (void)snprintf(k->key_ids, sizeof(k->key_ids), "%s", config->key_ids);
+    (void)snprintf(k->name, sizeof(k->name), "%s", config->name);
+    hfd_db_clock_init(&k->db_clock, config->clock);
+    (void)pthread_mutex_init(&k->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&k->wake, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    *out = k;
+    return HFD_OK;
+}
+
+void hfd_keeper_free(struct hfd_keeper *k)
+{
+    if (k == NULL)
+        return;
+    HFD_CHECK_OBJ(k, KEEPER_MAGIC);
+    hfd_store_reader_close(&k->reader);
+    (void)pthread_cond_destroy(&k->wake);
+    (void)pthread_mutex_destroy(&k->lock);
+    k->magic = 0;
+    free(k);
+}
+
+/* Sleeps. A condition variable knows only the system's clock. @return whether to stop */
+static bool wait_us(struct hfd_keeper *k, int64_t us)
+{
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + us;
+    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
+                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
+    bool stop;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&k->lock);
+    while (!k->stop && rc == 0)
+        rc = pthread_cond_timedwait(&k->wake, &k->lock, &until);
+    stop = k->stop;
+    (void)pthread_mutex_unlock(&k->lock);
+    return stop;
+}
+
+static void *run(void *arg)
+{
+    struct hfd_keeper *k = arg;
+
+    HFD_CHECK_OBJ(k, KEEPER_MAGIC);
+    while (!wait_us(k, hfd_keeper_wait_us(k))) {
+        struct hfd_err err;
+
+        (void)!hfd_keeper_beat(k, &err); /* it logs a failure */
+    }
+    hfd_store_reader_close(&k->reader);
+    return NULL;
+}
+
+hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config, struct hfd_keeper **out,
+                        struct hfd_err *err)
+{
+    struct hfd_keeper *k;
+    hfd_rc rc = hfd_keeper_new(config, &k, err);
+
+    *out = NULL;
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_keeper_beat(k, err);
+    hfd_store_reader_close(&k->reader); /* the thread opens its own */
+    if (rc == HFD_OK)
+        rc = hfd_thread_start(&(struct hfd_thread){"hfd-replica", "thread of the leases", run, k},
+                              &k->thread, err);
+    if (rc == HFD_OK)
+        *out = k;
+    else
+        hfd_keeper_free(k);
+    return rc;
+}
+
+void hfd_keeper_stop(struct hfd_keeper **out)
+{
+    struct hfd_keeper *k = *out;
+
+    if (k == NULL)
+        return;
+    HFD_CHECK_OBJ(k, KEEPER_MAGIC);
+    (void)pthread_mutex_lock(&k->lock);
+    k->stop = true;
+    (void)pthread_cond_signal(&k->wake);
+    (void)pthread_mutex_unlock(&k->lock);
+    (void)pthread_join(k->thread, NULL);
+    hfd_keeper_leave(k);
+    hfd_keeper_free(k);
+    *out = NULL;
+}

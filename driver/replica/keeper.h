@@ -1,0 +1,92 @@
+/*
+ * One of several servers on a database. A thread gives signs of life, measures the database's
+ * clock, and holds leases of shards. A loop of work asks which shards it may work for. The
+ * transaction that takes an answer checks that this still holds, and refuses the answer otherwise.
+ *
+ * NULL stands for the only server of a database (SQLite): it holds all shards for ever. Functions
+ * that say so accept it. Thread: any, where nothing else is said.
+ */
+#ifndef HFD_REPLICA_KEEPER_H
+#define HFD_REPLICA_KEEPER_H
+
+#include "driver/base/clock.h"
+#include "driver/base/rng.h"
+#include "driver/replica/settings.h"
+#include "store/shard.h"
+#include "store/store.h"
+
+struct hfd_keeper;
+
+#define HFD_REPLICA_BEAT_US (3 * HFD_US_PER_S)
+/** A replica without a sign of life for this time is gone; a lease runs as long. */
+#define HFD_REPLICA_LEASE_US (9 * HFD_US_PER_S)
+#define HFD_REPLICA_ID_LEN 27
+
+struct hfd_keeper_config {
+    struct hfd_store *store;
+    const struct hfd_clock *clock; /* its mono_us counts the time during which the machine sleeps */
+    const struct hfd_clock *db;    /* instead of the database's clock, for tests; NULL = none */
+    const struct hfd_rng *rng;
+    const char *name;    /* of the machine, for people */
+    int64_t schema;      /* version of the schema that the program knows */
+    const char *key_ids; /* of its key ring, with commas */
+    struct hfd_replica_settings settings;
+    int64_t beat_us, lease_us; /* 0 = as above */
+};
+
+/**
+ * Registers the replica, reads the database's time, takes shards, and starts the thread.
+ * @param config  its pointers are borrowed until hfd_keeper_stop, but the texts
+ * @param out     gives
+ * @return HFD_OK, HFD_NOMEM, or as hfd_store_update_wait
+ */
+HFD_MUST_CHECK hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config,
+                                       struct hfd_keeper **out, struct hfd_err *err);
+/**
+ * Gives the leases back, removes the replica, and ends the thread. The loops of work end before.
+ * Accepts a pointer to NULL.
+ */
+void hfd_keeper_stop(struct hfd_keeper **keeper);
+
+/** Shards that were held at one time. */
+struct hfd_hold {
+    int64_t shards; /* a set of them */
+    int64_t epochs[HFD_SHARDS];
+};
+
+/** Gives those of the wanted shards that it holds now. NULL: all that are wanted. */
+void hfd_keeper_hold(struct hfd_keeper *keeper, int64_t wanted, struct hfd_hold *out);
+/** Returns whether it still holds all of them. NULL: true. */
+bool hfd_keeper_holds(struct hfd_keeper *keeper, const struct hfd_hold *hold);
+/**
+ * Checks in a transaction that it holds all of them, whatever this machine's clock says.
+ * @return HFD_OK, HFD_CONFLICT (another replica has one). NULL: HFD_OK
+ */
+HFD_MUST_CHECK hfd_rc hfd_keeper_check(const struct hfd_keeper *keeper, struct hfd_txn *tx,
+                                       const struct hfd_hold *hold, struct hfd_err *err);
+
+/** The time of the database. It lives until hfd_keeper_stop. */
+const struct hfd_clock *hfd_keeper_clock(const struct hfd_keeper *keeper);
+/** The epoch of the settings at the start. */
+int64_t hfd_keeper_epoch(const struct hfd_keeper *keeper);
+/** The key ring has other keys now. A text that is too long is cut. */
+void hfd_keeper_set_keys(struct hfd_keeper *keeper, const char *key_ids);
+
+struct hfd_keeper_state {
+    char id[HFD_REPLICA_ID_LEN + 1];
+    int64_t shards;   /* that it holds */
+    int live;         /* replicas */
+    bool outdated;    /* the newest replica has other settings: this one is not ready */
+    int64_t ahead_us; /* how much the database's clock is ahead of this machine's */
+};
+void hfd_keeper_state(struct hfd_keeper *keeper, struct hfd_keeper_state *out);
+
+/** Called when the shards that are held change. It is quick, and calls no function of the keeper.
+ */
+typedef void hfd_keeper_changed_fn(void *ctx);
+/** Has fn called from now on. NULL: never. */
+void hfd_keeper_listen(struct hfd_keeper *keeper, hfd_keeper_changed_fn *fn, void *ctx);
+/** Ends that. After the call fn does not run. Accepts NULL, and a ctx that never listened. */
+void hfd_keeper_unlisten(struct hfd_keeper *keeper, const void *ctx);
+
+#endif

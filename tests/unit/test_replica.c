@@ -1,0 +1,555 @@
+/*
+ * driver/replica: the rules of shards, the clock of the database, and the epoch of the settings.
+ * Keepers of one database have a time that is moved by hand.
+ */
+#include "driver/base/base.h"
+#include "driver/base/log.h"
+#include "driver/replica/db_clock.h"
+#include "driver/replica/keeper_int.h"
+#include "driver/replica/plan.h"
+#include "store/rows_replica.h"
+#include "tests/lib/seams.h"
+#include "tests/lib/tmpdir.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define S HFD_US_PER_S
+#define MANY 5
+
+/* ---- the rules ---- */
+
+static void shares_add_up(void **state)
+{
+    (void)state;
+    for (int live = 1; live <= 40; live++) {
+        int sum = 0;
+
+        for (int rank = 0; rank < live; rank++)
+            sum += hfd_plan_share(live, rank);
+        assert_int_equal(sum, HFD_SHARDS);
+        assert_true(hfd_plan_share(live, 0) - hfd_plan_share(live, live - 1) <= 1);
+    }
+}
+
+/*
+ * `leases` shows the first four shards, and the others are as the fourth. Here 'm' is of this
+ * replica, and 'o' of another one. 'e' and 'x' are the same two that have run out, and '.' is free.
+ */
+static const struct {
+    const char *what, *leases;
+    int live, rank;
+    int64_t shed;
+    const char *acts; /* 'r' renew, 't' take, 'g' give, '-' leave */
+} plans[] = {
+    {"the first replica takes all", "....", 1, 0, 0, "tttttttttttttttt"},
+    {"alone it renews all", "mmmm", 1, 0, 0, "rrrrrrrrrrrrrrrr"},
+    {"one that came too late takes nothing", "oooo", 2, 1, 0, "----------------"},
+    {"what has run out is taken", "oxxx", 2, 0, 0, "-tttttttt-------"},
+    {"its own that has run out gets a new epoch", "eeee", 1, 0, 0, "tttttttttttttttt"},
+    {"it keeps what it still uses", "mmmm", 2, 0, 0, "rrrrrrrrrrrrrrrr"},
+    {"it gives what it has stopped to use", "mmmm", 2, 0, 0xff00, "rrrrrrrrgggggggg"},
+    {"not below its share", "mmmm", 2, 0, 0xffff, "rrrrrrrrgggggggg"},
+    {"alone again it gives nothing", "mmmm", 1, 0, 0xff00, "rrrrrrrrrrrrrrrr"},
+    {"of three the first has six", "....", 3, 0, 0, "tttttt----------"},
+    {"the last has five", "....", 3, 2, 0, "ttttt-----------"},
+    {"more replicas than shards", "....", 20, 17, 0, "----------------"},
+};
+
+static void plans_are_decided(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
+        struct hfd_plan plan = {
+            .now_us = 100, .live = plans[i].live, .rank = plans[i].rank, .shed = plans[i].shed};
+        enum hfd_plan_act acts[HFD_SHARDS];
+        char got[HFD_SHARDS + 1] = "";
+
+        for (int s = 0; s < HFD_SHARDS; s++) {
+            const char c = plans[i].leases[s < 3 ? s : 3];
+
+            plan.leases[s] =
+                (struct hfd_plan_lease){c == 'm' || c == 'e', c == '.'               ? 0
+                                                              : c == 'e' || c == 'x' ? 100
+                                                                                     : 101};
+        }
+        hfd_plan_decide(&plan, acts);
+        for (int s = 0; s < HFD_SHARDS; s++)
+            got[s] = "-rtg"[acts[s]];
+        if (strcmp(got, plans[i].acts) != 0)
+            fail_msg("%s: %s, expected %s", plans[i].what, got, plans[i].acts);
+    }
+}
+
+static void the_highest_shards_are_the_excess(void **state)
+{
+    (void)state;
+    assert_true(hfd_plan_excess(HFD_SHARDS_ALL, 16) == 0);
+    assert_true(hfd_plan_excess(HFD_SHARDS_ALL, 8) == 0xff00);
+    assert_true(hfd_plan_excess(0x8181, 2) == 0x8100);
+    assert_true(hfd_plan_excess(0x3, 8) == 0);
+}
+
+/* GUResIDs spread over all shards, and the common work has its own. */
+static void guresids_spread_over_shards(void **state)
+{
+    int counts[HFD_SHARDS] = {0};
+    char id[32];
+
+    (void)state;
+    for (int i = 0; i < 16000; i++) {
+        (void)snprintf(id, sizeof(id), "%016x", (unsigned)i * 2654435761u);
+        counts[hfd_shard_of(hfd_slice_of(id))]++;
+        (void)snprintf(id, sizeof(id), "team-%d-prod", i);
+        counts[hfd_shard_of(hfd_slice_of(id))]++;
+    }
+    for (int s = 0; s < HFD_SHARDS; s++)
+        assert_in_range(counts[s], 1600, 2400);
+    assert_int_equal(hfd_shard_of(HFD_SLICE("*")), HFD_SHARD_COMMON);
+    /* Stored in rows. */
+    assert_int_equal(hfd_shard_of(HFD_SLICE("3c0a194814284345")), 11);
+    assert_int_equal(hfd_shard_of(HFD_SLICE("")), 1);
+}
+
+/* ---- the clock ---- */
+
+struct clock_fixture {
+    struct test_clock machine;
+    struct hfd_db_clock db;
+};
+
+static int64_t now_of(struct clock_fixture *fx)
+{
+    return hfd_clock_wall_us(&fx->db.clock);
+}
+
+static void note(struct clock_fixture *fx, int64_t db_us, int64_t trip_us)
+{
+    const int64_t mono_us = fx->machine.mono_us;
+
+    hfd_db_clock_note(&fx->db, &(struct hfd_db_time){mono_us - trip_us, db_us, mono_us});
+}
+
+static void the_clock_is_the_databases(void **state)
+{
+    struct clock_fixture fx;
+    int64_t db_us, before_us;
+
+    (void)state;
+    test_clock_init(&fx.machine);
+    hfd_db_clock_init(&fx.db, &fx.machine.clock);
+    assert_true(now_of(&fx) == fx.machine.wall_us);
+    db_us = fx.machine.wall_us + 3600 * S;
+    note(&fx, db_us, 2000);
+    assert_true(now_of(&fx) == db_us + 1000); /* half of the trip was before */
+    /* A jump of the machine's clock changes nothing. */
+    fx.machine.wall_us += 7200 * S;
+    assert_true(now_of(&fx) == db_us + 1000);
+    assert_true(hfd_db_clock_ahead_us(&fx.db) == -3600 * S + 1000);
+    /* A measurement that agrees changes nothing; a slow one does not make it worse. */
+    test_clock_advance(&fx.machine, 3 * S);
+    note(&fx, db_us + 3 * S, 2000);
+    assert_true(now_of(&fx) == db_us + 3 * S + 1000);
+    test_clock_advance(&fx.machine, 3 * S);
+    note(&fx, db_us + 2 * S, 5 * S);
+    assert_true(now_of(&fx) == db_us + 6 * S + 1000);
+    /* A database whose clock is ahead is followed at once. */
+    test_clock_advance(&fx.machine, 3 * S);
+    note(&fx, db_us + 100 * S, 0);
+    assert_true(now_of(&fx) == db_us + 100 * S);
+    /* One that went back is approached, and time never goes back. */
+    before_us = now_of(&fx);
+    for (int64_t i = 1; i < 100; i++) {
+        test_clock_advance(&fx.machine, 3 * S);
+        note(&fx, db_us + 50 * S + 3 * i * S, 0);
+        assert_true(now_of(&fx) >= before_us);
+        assert_true(i < 36 || now_of(&fx) == db_us + 50 * S + 3 * i * S);
+        before_us = now_of(&fx);
+    }
+}
+
+/* ---- keepers of one database ---- */
+
+struct fixture {
+    char base[TMPDIR_MAX], dir[TMPDIR_MAX + 8];
+    struct hfd_store *store;
+    struct test_clock clock; /* of machines and database */
+    struct test_rng rng;
+    struct hfd_keeper *keepers[MANY];
+};
+
+static int open_all(void **state)
+{
+    struct fixture *fx = calloc(1, sizeof(*fx));
+    struct hfd_store_config config = {0};
+
+    assert_non_null(fx);
+    tmpdir_make(fx->base);
+    (void)snprintf(fx->dir, sizeof(fx->dir), "%s/data", fx->base);
+    config.place.dir = fx->dir;
+    config.stepped = true;
+    assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
+    test_clock_init(&fx->clock);
+    test_rng_init(&fx->rng, 7);
+    *state = fx;
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (int i = 0; i < MANY; i++)
+        hfd_keeper_free(fx->keepers[i]);
+    hfd_store_close(&fx->store);
+    tmpdir_remove(fx->base);
+    free(fx);
+    return 0;
+}
+
+static void make(struct fixture *fx, int i, int64_t rules)
+{
+    const struct hfd_keeper_config config = {.store = fx->store,
+                                             .clock = &fx->clock.clock,
+                                             .db = &fx->clock.clock,
+                                             .rng = &fx->rng.rng,
+                                             .name = "machine",
+                                             .schema = 19,
+                                             .key_ids = "5cba97cb",
+                                             .settings = {rules * 10, rules}};
+
+    assert_int_equal(hfd_keeper_new(&config, &fx->keepers[i], NULL), HFD_OK);
+    assert_int_equal(hfd_keeper_beat(fx->keepers[i], NULL), HFD_OK);
+}
+
+static void beat(struct fixture *fx, int i)
+{
+    assert_int_equal(hfd_keeper_beat(fx->keepers[i], NULL), HFD_OK);
+}
+
+static int64_t shards_of(struct fixture *fx, int i)
+{
+    struct hfd_hold hold;
+
+    hfd_keeper_hold(fx->keepers[i], HFD_SHARDS_ALL, &hold);
+    return hold.shards;
+}
+
+static void kill(struct fixture *fx, int i)
+{
+    hfd_keeper_free(fx->keepers[i]);
+    fx->keepers[i] = NULL;
+}
+
+struct checked {
+    struct hfd_keeper *keeper;
+    const struct hfd_hold *hold;
+};
+
+static hfd_rc txn_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct checked *c = arg;
+
+    return hfd_keeper_check(c->keeper, tx, c->hold, err);
+}
+
+static hfd_rc check(struct fixture *fx, int i, const struct hfd_hold *hold)
+{
+    struct checked c = {fx->keepers[i], hold};
+
+    return hfd_store_update_wait(fx->store, txn_check, &c, NULL);
+}
+
+/* No server holds all shards for ever, when it is the only one. */
+static void without_a_keeper_all_is_held(void **state)
+{
+    struct hfd_hold hold;
+
+    (void)state;
+    hfd_keeper_hold(NULL, HFD_SHARDS_ALL, &hold);
+    assert_true(hold.shards == HFD_SHARDS_ALL);
+    assert_true(hfd_keeper_holds(NULL, &hold));
+    assert_int_equal(hfd_keeper_check(NULL, NULL, &hold, NULL), HFD_OK);
+    hfd_keeper_listen(NULL, NULL, NULL);
+    hfd_keeper_unlisten(NULL, NULL);
+}
+
+/* A second one gets its half: the first stops to use it, and then gives it back. */
+static void a_second_replica_gets_its_share(void **state)
+{
+    struct fixture *fx = *state;
+
+    make(fx, 0, 1);
+    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    make(fx, 1, 1);
+    assert_true(shards_of(fx, 1) == 0);
+    beat(fx, 0);
+    assert_int_equal(hfd_shard_count(shards_of(fx, 0)), 8); /* stopped, and not given yet */
+    assert_true(hfd_keeper_wait_us(fx->keepers[0]) < S);
+    beat(fx, 1);
+    assert_true(shards_of(fx, 1) == 0);
+    beat(fx, 0);
+    beat(fx, 1);
+    assert_int_equal(hfd_shard_count(shards_of(fx, 1)), 8);
+    assert_true((shards_of(fx, 0) | shards_of(fx, 1)) == HFD_SHARDS_ALL);
+    /* One that ends gives its leases back, and the other has all with its next beat. */
+    hfd_keeper_leave(fx->keepers[1]);
+    assert_true(shards_of(fx, 1) == 0);
+    beat(fx, 0);
+    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+}
+
+/* A killed one is followed after 9 s, by a beat that comes at that moment. */
+static void a_killed_replica_is_followed(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t waited_us = 0;
+
+    make(fx, 0, 1);
+    make(fx, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        beat(fx, 0);
+        beat(fx, 1);
+    }
+    kill(fx, 0);
+    while (shards_of(fx, 1) != HFD_SHARDS_ALL && waited_us < 60 * S) {
+        const int64_t wait_us = hfd_keeper_wait_us(fx->keepers[1]);
+
+        test_clock_advance(&fx->clock, wait_us);
+        waited_us += wait_us;
+        beat(fx, 1);
+    }
+    assert_in_range(waited_us, 8 * S, 10 * S);
+}
+
+/*
+ * One that was stopped for a minute knows by its own clock that its leases are over. The
+ * transaction refuses its earlier work as well, also when it has a new lease of the same shard.
+ */
+static void a_stopped_replica_is_refused(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_hold hold, other;
+
+    make(fx, 0, 1);
+    hfd_keeper_hold(fx->keepers[0], 1, &hold);
+    assert_true(hold.shards == 1 && hfd_keeper_holds(fx->keepers[0], &hold));
+    assert_int_equal(check(fx, 0, &hold), HFD_OK);
+    test_clock_advance(&fx->clock, 8 * S - 1);
+    assert_true(hfd_keeper_holds(fx->keepers[0], &hold));
+    test_clock_advance(&fx->clock, 1); /* a second before others may take it */
+    assert_false(hfd_keeper_holds(fx->keepers[0], &hold));
+    make(fx, 1, 1);
+    assert_true(shards_of(fx, 1) == 0);
+    assert_int_equal(check(fx, 0, &hold), HFD_OK); /* no other replica has it */
+    test_clock_advance(&fx->clock, S);
+    beat(fx, 1);
+    assert_true(shards_of(fx, 1) == HFD_SHARDS_ALL);
+    assert_int_equal(check(fx, 0, &hold), HFD_CONFLICT);
+    hfd_keeper_hold(fx->keepers[1], 1, &other);
+    assert_true(other.epochs[0] == hold.epochs[0] + 1);
+    kill(fx, 1);
+    test_clock_advance(&fx->clock, 60 * S);
+    beat(fx, 0);
+    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_int_equal(check(fx, 0, &hold), HFD_CONFLICT);
+    assert_false(hfd_keeper_holds(fx->keepers[0], &hold));
+}
+
+/* Replicas that stop, end and start at random. */
+struct chaos {
+    struct fixture *fx;
+    int64_t due_us[MANY], stopped_us[MANY];
+    uint32_t random;
+};
+
+static void disturb(struct chaos *c, int i)
+{
+    const int64_t now_us = c->fx->clock.mono_us;
+    const bool runs = c->fx->keepers[i] != NULL;
+
+    c->random = c->random * 1664525u + 1013904223u;
+    if (!runs && c->random >> 24 == 0) {
+        make(c->fx, i, 1);
+        c->due_us[i] = now_us;
+    } else if (runs && c->random >> 20 == 0) {
+        kill(c->fx, i);
+    } else if (runs && c->random >> 20 == 1) {
+        c->stopped_us[i] = now_us + (int64_t)(c->random % 60) * S;
+    }
+}
+
+/* A beat, if it is due and the replica is not stopped. @return the shards that it uses */
+static int64_t go_on(struct chaos *c, int i)
+{
+    const int64_t now_us = c->fx->clock.mono_us;
+
+    if (c->fx->keepers[i] == NULL)
+        return 0;
+    if (now_us >= c->stopped_us[i] && now_us >= c->due_us[i]) {
+        beat(c->fx, i);
+        c->due_us[i] = now_us + hfd_keeper_wait_us(c->fx->keepers[i]);
+    }
+    return shards_of(c->fx, i);
+}
+
+/* No shard has two holders at any time, and all have one when it is quiet again. */
+static void no_shard_has_two_holders(void **state)
+{
+    struct fixture *fx = *state;
+    struct chaos c = {.fx = fx, .random = 12345};
+
+    for (int step = 0; step < 1000; step++) {
+        int64_t held = 0;
+
+        test_clock_advance(&fx->clock, S / 4);
+        for (int i = 0; i < MANY; i++) {
+            int64_t shards;
+
+            disturb(&c, i);
+            shards = go_on(&c, i);
+            assert_true((held & shards) == 0);
+            held |= shards;
+        }
+    }
+    for (int i = 0; i < MANY; i++)
+        if (fx->keepers[i] == NULL)
+            make(fx, i, 1);
+    for (int round = 0; round < 10; round++) {
+        test_clock_advance(&fx->clock, 3 * S);
+        for (int i = 0; i < MANY; i++)
+            beat(fx, i);
+    }
+    for (int i = 0; i < MANY; i++)
+        assert_in_range(hfd_shard_count(shards_of(fx, i)), 3, 4);
+}
+
+static void count_call(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void changes_of_shards_are_told(void **state)
+{
+    struct fixture *fx = *state;
+    int calls = 0;
+
+    make(fx, 0, 1);
+    hfd_keeper_listen(fx->keepers[0], count_call, &calls);
+    beat(fx, 0);
+    assert_int_equal(calls, 0);
+    make(fx, 1, 1);
+    beat(fx, 0);
+    assert_int_equal(calls, 1);
+    beat(fx, 0); /* it gives back what it does not use any more */
+    assert_int_equal(calls, 1);
+    hfd_keeper_unlisten(fx->keepers[0], &calls);
+    hfd_keeper_leave(fx->keepers[1]);
+    beat(fx, 0);
+    assert_int_equal(calls, 1);
+}
+
+/* ---- settings ---- */
+
+static bool outdated(struct fixture *fx, int i)
+{
+    struct hfd_keeper_state s;
+
+    beat(fx, i);
+    hfd_keeper_state(fx->keepers[i], &s);
+    return s.outdated;
+}
+
+/* The newest replica's settings hold; an older one is outdated until it has them. */
+static void the_newest_settings_hold(void **state)
+{
+    struct fixture *fx = *state;
+
+    make(fx, 0, 1);
+    make(fx, 1, 1);
+    assert_true(hfd_keeper_epoch(fx->keepers[0]) == 1 && hfd_keeper_epoch(fx->keepers[1]) == 1);
+    assert_false(outdated(fx, 0) || outdated(fx, 1));
+    make(fx, 2, 2);
+    assert_true(hfd_keeper_epoch(fx->keepers[2]) == 2);
+    assert_true(outdated(fx, 0) && outdated(fx, 1));
+    assert_false(outdated(fx, 2));
+    kill(fx, 0);
+    make(fx, 0, 2);
+    assert_true(hfd_keeper_epoch(fx->keepers[0]) == 2);
+    assert_false(outdated(fx, 0));
+    assert_true(outdated(fx, 1) && !outdated(fx, 2));
+}
+
+/* ---- rows ---- */
+
+static hfd_rc txn_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_arena *mem = arg;
+    struct hfd_lease_row leases[HFD_SHARDS], put = {3, HFD_SLICE("r"), 7, 99};
+    struct hfd_replica_list list;
+
+    (void)err;
+    assert_int_equal(hfd_lease_row_put(tx, &put, NULL), HFD_OK);
+    assert_int_equal(hfd_lease_row_all(tx, mem, leases, NULL), HFD_OK);
+    assert_true(leases[3].epoch == 7 && leases[3].until_us == 99 &&
+                hfd_slice_is(leases[3].holder, "r"));
+    assert_true(leases[4].epoch == 1 && leases[4].shard == 4 &&
+                leases[4].holder.len == HFD_REPLICA_ID_LEN);
+    assert_int_equal(hfd_lease_row_release(tx, HFD_SLICE("r"), NULL), HFD_OK);
+    assert_int_equal(hfd_lease_row_all(tx, mem, leases, NULL), HFD_OK);
+    assert_true(leases[3].epoch == 7 && leases[3].until_us == 0 && leases[3].holder.len == 0);
+    assert_int_equal(hfd_replica_row_list(tx, mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 1);
+    assert_true(hfd_slice_is(list.rows[0].key_ids, "5cba97cb,aa") && list.rows[0].schema == 19 &&
+                hfd_slice_is(list.rows[0].name, "machine") &&
+                list.rows[0].started_us == list.rows[0].beat_us - 3 * S &&
+                list.rows[0].settings_epoch == 1);
+    assert_int_equal(hfd_replica_row_drop(tx, list.rows[0].beat_us, NULL), HFD_OK);
+    assert_int_equal(hfd_replica_row_list(tx, mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(hfd_replica_row_drop(tx, list.rows[0].beat_us + 1, NULL), HFD_OK);
+    assert_int_equal(hfd_replica_row_list(tx, mem, &list, NULL), HFD_OK);
+    assert_int_equal(list.count, 0);
+    return HFD_OK;
+}
+
+static void rows_are_as_they_were_written(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_arena mem;
+
+    make(fx, 0, 1);
+    hfd_keeper_set_keys(fx->keepers[0], "5cba97cb,aa");
+    test_clock_advance(&fx->clock, 3 * S);
+    beat(fx, 0);
+    hfd_arena_init(&mem, 1 << 20);
+    assert_int_equal(hfd_store_update_wait(fx->store, txn_rows, &mem, NULL), HFD_OK);
+    hfd_arena_fini(&mem);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shares_add_up),
+        cmocka_unit_test(plans_are_decided),
+        cmocka_unit_test(the_highest_shards_are_the_excess),
+        cmocka_unit_test(guresids_spread_over_shards),
+        cmocka_unit_test(the_clock_is_the_databases),
+        cmocka_unit_test(without_a_keeper_all_is_held),
+        TEST(a_second_replica_gets_its_share),
+        TEST(a_killed_replica_is_followed),
+        TEST(a_stopped_replica_is_refused),
+        TEST(no_shard_has_two_holders),
+        TEST(changes_of_shards_are_told),
+        TEST(the_newest_settings_hold),
+        TEST(rows_are_as_they_were_written),
+    };
+
+    return hfd_base_init(NULL) == HFD_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}

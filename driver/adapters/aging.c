@@ -7,6 +7,7 @@
 #include "driver/core/observe.h"
 #include "driver/fleet/actions.h"
 #include "driver/health/intake.h"
+#include "driver/replica/keeper.h"
 #include "store/rows_watch.h"
 
 #include <stdlib.h>
@@ -95,7 +96,14 @@ static int64_t look_once(struct hfd_aging *aging)
 {
     struct hfd_err err;
     int64_t next_us, now_us;
-    const hfd_rc rc = hfd_aging_look(&aging->config, &next_us, &err);
+    struct hfd_hold hold;
+    hfd_rc rc;
+
+    /* A look is one transaction: two replicas that look do no harm. */
+    hfd_keeper_hold(aging->config.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
+    if (hold.shards == 0)
+        return PAUSE_US;
+    rc = hfd_aging_look(&aging->config, &next_us, &err);
 
     if (rc != HFD_OK && !aging->failing)
         HFD_LOG(HFD_LOG_WARN, "cannot settle what is late; will try again",

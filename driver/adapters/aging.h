@@ -10,9 +10,11 @@
 #include "store/store.h"
 
 struct hfd_aging;
+struct hfd_keeper;
 
 struct hfd_aging_config {
     struct hfd_store *store;
+    struct hfd_keeper *keeper; /* the thread looks while it holds the common shard; NULL = always */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock; /* what lastUpdated is compared with */
 };

@@ -12,6 +12,7 @@
 #include "driver/base/thread.h"
 #include "driver/core/observe.h"
 #include "driver/fleet/report.h"
+#include "driver/replica/keeper.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 
@@ -39,6 +40,7 @@ struct hfd_demo {
 #define DEMO_MAGIC 0x64656d6fu
     struct hfd_demo_config config;
     struct hfd_store_reader *reader; /* opened by the first round, on its thread */
+    struct hfd_hold hold;            /* of the present round */
     /* The next page begins behind this resource. */
     int64_t after_us;
     int64_t after_seq;
@@ -161,6 +163,7 @@ static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 struct batch {
     const struct hfd_demo_config *config;
+    const struct hfd_hold *hold;
     const struct item *items;
     size_t count;
     int64_t now_us;
@@ -215,8 +218,9 @@ static hfd_rc report_one(struct hfd_txn *tx, const struct batch *batch, const st
 static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct batch *batch = arg;
+    const hfd_rc held = hfd_keeper_check(batch->config->keeper, tx, batch->hold, err);
 
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; held == HFD_OK && i < batch->count; i++) {
         const struct item *item = &batch->items[i];
         const struct hfd_adapter_names *required =
             &batch->config->driver->fleet.required[item->kind];
@@ -231,7 +235,8 @@ static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                 return rc;
         }
     }
-    return HFD_OK;
+    /* Another replica reports now. */
+    return held == HFD_CONFLICT ? HFD_OK : held;
 }
 
 static bool stopping(struct hfd_demo *demo)
@@ -252,6 +257,7 @@ static hfd_rc write_items(struct hfd_demo *demo, const struct item *items, size_
                           struct hfd_err *err)
 {
     struct batch batch = {.config = &demo->config,
+                          .hold = &demo->hold,
                           .items = items,
                           .count = count,
                           .now_us = hfd_clock_wall_us(demo->config.clock)};
@@ -335,6 +341,9 @@ bool hfd_demo_round(struct hfd_demo *demo)
     bool more = false;
     hfd_rc rc;
 
+    hfd_keeper_hold(demo->config.keeper, INT64_C(1) << HFD_SHARD_COMMON, &demo->hold);
+    if (demo->hold.shards == 0)
+        return false;
     hfd_arena_init(&mem, PAGE_MEM_BYTES);
     rc = run_page(demo, &mem, &more, &err);
     hfd_arena_fini(&mem);

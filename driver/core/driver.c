@@ -51,7 +51,7 @@ static void add_rules(crypto_generichash_state *hash, const struct hfd_output_ru
  * Covers each setting that the observer reads: a change that lets it read another one adds that
  * here. The version is among them, because another version may judge otherwise. Never 0.
  */
-static int64_t settings_fingerprint(const struct hfd_driver *d)
+static int64_t settings_fingerprint(const struct hfd_driver *d, hfd_slice version)
 {
     unsigned char out[crypto_generichash_BYTES];
     crypto_generichash_state hash;
@@ -59,8 +59,7 @@ static int64_t settings_fingerprint(const struct hfd_driver *d)
 
     (void)crypto_generichash_init(&hash, NULL, 0, sizeof(out));
     add_texts(&hash,
-              (const hfd_slice[]){HFD_SLICE(HFD_VERSION), d->backend,
-                                  d->demo ? HFD_SLICE("demo") : HFD_SLICE("")},
+              (const hfd_slice[]){version, d->backend, d->demo ? HFD_SLICE("demo") : HFD_SLICE("")},
               3);
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++)
         add_texts(&hash, d->fleet.required[kind].items, d->fleet.required[kind].count);
@@ -125,9 +124,14 @@ static void find_lacking_outputs(struct hfd_driver *d)
 void hfd_driver_complete(struct hfd_driver *d)
 {
     find_lacking_outputs(d);
-    d->fleet.settings_fingerprint = settings_fingerprint(d);
+    d->fleet.settings_fingerprint = settings_fingerprint(d, HFD_SLICE(HFD_VERSION));
     d->fleet.seal = seal_report;
     d->fleet.ending = hfd_instance_ending;
+}
+
+int64_t hfd_driver_rules_fingerprint(const struct hfd_driver *d)
+{
+    return settings_fingerprint(d, HFD_SLICE(""));
 }
 
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid)

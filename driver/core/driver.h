@@ -94,6 +94,8 @@ struct hfd_driver {
  * Call it after each change of the settings.
  */
 void hfd_driver_complete(struct hfd_driver *d);
+/** A fingerprint of the same settings without the version: replicas must agree in it. */
+int64_t hfd_driver_rules_fingerprint(const struct hfd_driver *d);
 
 /** The driver that a fleet is a member of. */
 const struct hfd_driver *hfd_driver_of_fleet(const struct hfd_fleet *fleet);

@@ -49,6 +49,26 @@ hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
     return HFD_OK;
 }
 
+/* A fingerprint with an epoch: 16 fixed bits, 24 of the epoch, 24 of the fingerprint. */
+#define EPOCH_TAG UINT64_C(0x5e7a)
+#define EPOCH_MAX INT64_C(0xffffff)
+
+int64_t hfd_fleet_fingerprint_of_epoch(int64_t fingerprint, int64_t epoch)
+{
+    const uint64_t bits = (uint64_t)fingerprint,
+                   at = (uint64_t)(epoch < EPOCH_MAX ? epoch : EPOCH_MAX);
+
+    return (int64_t)(EPOCH_TAG << 48 | at << 24 | (bits & 0xffffff));
+}
+
+/* The epoch that a stored fingerprint carries; 0 = none. */
+static int64_t epoch_of(int64_t fingerprint)
+{
+    const uint64_t bits = (uint64_t)fingerprint;
+
+    return bits >> 48 == EPOCH_TAG ? (int64_t)(bits >> 24 & 0xffffff) : 0;
+}
+
 hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                    const struct hfd_fleet_change *change, bool idle,
                                    struct hfd_err *err)
@@ -62,6 +82,9 @@ hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx, const struct hfd_fleet_ca
     rc = hfd_fleet_row_get(tx, change->id, call->mem, &row, err);
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    /* A replica with older settings leaves what a newer one has noted. */
+    if (now != 0 && epoch_of(row.observer_idle) > epoch_of(now) && epoch_of(now) != 0)
+        return HFD_OK;
     row.observer_idle = now;
     return hfd_fleet_row_judged(tx, &row, &row, err);
 }

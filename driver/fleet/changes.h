@@ -42,4 +42,11 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx,
                                                   const struct hfd_fleet_change *change, bool idle,
                                                   struct hfd_err *err);
 
+/**
+ * Makes a fingerprint of settings carry their epoch, for several replicas on one database. An older
+ * one does not replace a newer one in a row.
+ * @param epoch  1 to 16,777,215; a higher one counts as that
+ */
+int64_t hfd_fleet_fingerprint_of_epoch(int64_t fingerprint, int64_t epoch);
+
 #endif

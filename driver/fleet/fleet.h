@@ -39,6 +39,7 @@ struct hfd_fleet {
     /**
      * Fingerprint of all settings that the caller's observer depends on; 0 = none. While a row
      * carries it (hfd_fleet_row.observer_idle), reports without news are not appended to changes.
+     * With several replicas it carries the epoch of the settings (changes.h).
      */
     int64_t settings_fingerprint;
     /**

@@ -14,6 +14,7 @@
 #include "handlers/cli/serve_notify.h"
 #include "handlers/cli/serve_ops.h"
 #include "handlers/cli/serve_remote.h"
+#include "handlers/cli/serve_replica.h"
 #include "handlers/cli/serve_reseal.h"
 #include "handlers/cli/serve_signals.h"
 #include "handlers/cli/serve_store.h"
@@ -43,6 +44,8 @@ struct serve {
     bool has_data; /* there was a database before the start */
     struct hfd_steady steady;
     const char *clock_path;
+    const struct hfd_clock *clock; /* the steady one, or that of the database */
+    struct hfd_keeper *keeper;     /* NULL = the only server of its database */
     struct hfd_serve_keys keys;
     struct hfd_serve_reseal *reseal;
     struct hfd_guard *guard;
@@ -211,10 +214,11 @@ static void warn_clock(const struct hfd_err *err)
 /* The server runs without it. */
 static enum hfd_exit open_clock(struct serve *s, struct hfd_err *err)
 {
-    if (hfd_settings_has_postgres(s->settings)) {
-        hfd_steady_init(&s->steady, &hfd_clock_boot);
+    if (s->keeper != NULL) {
+        s->clock = hfd_keeper_clock(s->keeper);
         return HFD_EXIT_OK;
     }
+    s->clock = &s->steady.clock;
     s->clock_path = hfd_arena_printf(&s->settings->mem, "%s/clock", s->settings->data.p).p;
     if (s->clock_path == NULL) {
         (void)hfd_fail_nomem(err, "start the server");
@@ -311,9 +315,21 @@ static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
     return hfd_serve_keys_exit(hfd_serve_keys_check(&s->keys, s->store, err));
 }
 
+static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
+{
+    return hfd_serve_replica_open(s->settings, &s->driver, s->store, &s->keeper, err);
+}
+
+static void close_replica(struct serve *s)
+{
+    hfd_keeper_stop(&s->keeper);
+}
+
 static enum hfd_exit start_reseal(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_keys_exit(hfd_serve_reseal_start(&s->driver, s->store, &s->reseal, err));
+    const struct hfd_serve_reseal_parts parts = {&s->driver, s->store, s->keeper};
+
+    return hfd_serve_keys_exit(hfd_serve_reseal_start(&parts, &s->reseal, err));
 }
 
 static void stop_reseal(struct serve *s)
@@ -332,9 +348,10 @@ static void close_store(struct serve *s)
 
 static enum hfd_exit open_remote(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_remote_open(
-        &s->remote,
-        &(struct hfd_serve_remote_parts){s->settings, &s->driver, s->store, &s->steady.clock}, err);
+    const struct hfd_serve_remote_parts parts = {s->settings, &s->driver, s->store, s->clock,
+                                                 s->keeper};
+
+    return hfd_serve_remote_open(&s->remote, &parts, err);
 }
 
 static void close_remote(struct serve *s)
@@ -352,7 +369,8 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .settings = s->settings,
         .store = s->store,
         .driver = &s->driver,
-        .clock = &s->steady.clock,
+        .clock = s->clock,
+        .keeper = s->keeper,
         .rng = &hfd_rng_system,
         .guard = s->guard,
         .without_fleet = s->remote.thread != NULL,
@@ -390,8 +408,8 @@ static void stop_server(struct serve *s)
 
 static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
 {
-    const struct hfd_serve_adapters_parts parts = {s->settings, s->store, &s->driver,
-                                                   &s->steady.clock};
+    const struct hfd_serve_adapters_parts parts = {s->settings, s->store, &s->driver, s->clock,
+                                                   s->keeper};
 
     return exit_of_look(hfd_serve_adapters_start(&s->adapters, &parts, err));
 }
@@ -423,6 +441,7 @@ static const struct {
     {"driver", open_driver, NULL},
     {"store", open_store, close_store},
     {"keys of the data", compare_keys, NULL},
+    {"replica", open_replica, close_replica},
     {"clock", open_clock, close_clock}, /* after the lock: it writes to the folder when it closes */
     {"remote", open_remote, close_remote},
     {"guard", start_guard, stop_guard},
@@ -472,6 +491,7 @@ static void reload(struct serve *s)
         hfd_remote_reload(s->remote.thread);
     hfd_server_watch(s->server, true);
     hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
+    hfd_serve_replica_keys(s->keeper, s->driver.ring);
     hfd_serve_reseal_wake(s->reseal);
     hfd_serve_notify_ready(&s->notify);
 }

@@ -5,7 +5,7 @@ static hfd_rc start_aging(struct hfd_serve_adapters *a, const struct hfd_serve_a
                           struct hfd_err *err)
 {
     const struct hfd_aging_config config = {
-        .store = p->store, .driver = p->driver, .clock = p->clock};
+        .store = p->store, .keeper = p->keeper, .driver = p->driver, .clock = p->clock};
 
     return hfd_aging_start(&config, &a->aging, err);
 }
@@ -15,6 +15,7 @@ static hfd_rc start_demo(struct hfd_serve_adapters *a, const struct hfd_serve_ad
 {
     const struct hfd_demo_config config = {
         .store = p->store,
+        .keeper = p->keeper,
         .driver = p->driver,
         .clock = p->clock,
         .total_us = p->settings->demo_us,
@@ -26,7 +27,7 @@ static hfd_rc start_demo(struct hfd_serve_adapters *a, const struct hfd_serve_ad
 hfd_rc hfd_serve_adapters_start(struct hfd_serve_adapters *a,
                                 const struct hfd_serve_adapters_parts *p, struct hfd_err *err)
 {
-    const struct hfd_serve_hypershift_parts parts = {p->store, p->driver, p->clock};
+    const struct hfd_serve_hypershift_parts parts = {p->store, p->driver, p->clock, p->keeper};
     hfd_rc rc = start_aging(a, p, err);
 
     if (rc == HFD_OK)

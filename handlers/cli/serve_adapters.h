@@ -17,6 +17,7 @@ struct hfd_serve_adapters_parts {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
+    struct hfd_keeper *keeper; /* NULL = the only server */
 };
 
 /**

@@ -312,7 +312,8 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
     for (size_t i = 0; i < h->management_count; i++) {
         struct hfd_serve_management *m = &h->managements[i];
 
-        m->rows = (struct hfd_hs_fleet_store){.store = parts->store, .driver = parts->driver};
+        m->rows = (struct hfd_hs_fleet_store){
+            .store = parts->store, .driver = parts->driver, .keeper = parts->keeper};
         m->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &m->rows};
     }
     return hfd_serve_hypershift_begin(h, parts->clock, LOOK_US, err);

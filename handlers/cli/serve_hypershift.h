@@ -57,6 +57,7 @@ struct hfd_serve_hypershift_parts {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
+    struct hfd_keeper *keeper; /* NULL = the only server */
 };
 /** Starts the threads, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,

@@ -36,6 +36,7 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
     struct hfd_driver *d = parts->driver;
     struct hfd_remote_config config = {
         .store = parts->store,
+        .keeper = parts->keeper,
         .policy = &r->policy,
         .rng = &hfd_rng_system,
         .http = hfd_look_http(s),

@@ -19,6 +19,7 @@ struct hfd_serve_remote_parts {
     struct hfd_driver *driver;
     struct hfd_store *store;
     const struct hfd_clock *clock;
+    struct hfd_keeper *keeper; /* NULL = the only server */
 };
 
 /**

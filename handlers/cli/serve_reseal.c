@@ -7,6 +7,7 @@
 #include "driver/base/thread.h"
 #include "driver/core/reseal.h"
 #include "driver/core/ring_check.h"
+#include "driver/replica/keeper.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -14,8 +15,7 @@
 #define AGAIN_S 600
 
 struct hfd_serve_reseal {
-    const struct hfd_driver *driver;
-    struct hfd_store *store;
+    struct hfd_serve_reseal_parts parts;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -44,14 +44,17 @@ static hfd_rc count_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static void work(struct hfd_serve_reseal *r)
 {
-    const struct hfd_keyring *ring = r->driver->ring;
-    struct hfd_reseal all = {.driver = r->driver, .store = r->store, .stop = &r->stop};
+    const struct hfd_keyring *ring = r->parts.driver->ring;
+    struct hfd_reseal all = {.driver = r->parts.driver, .store = r->parts.store, .stop = &r->stop};
+    struct hfd_hold hold;
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    if (hfd_keyring_count(ring) < 2)
+    /* Two replicas that work do no harm: each step is one transaction and may be repeated. */
+    hfd_keeper_hold(r->parts.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
+    if (hfd_keyring_count(ring) < 2 || hold.shards == 0)
         return;
-    rc = hfd_store_reader_open(r->store, &all.reader, &err);
+    rc = hfd_store_reader_open(r->parts.store, &all.reader, &err);
     if (rc == HFD_OK)
         rc = hfd_reseal_all(&all, &err);
     if (rc == HFD_OK)
@@ -89,7 +92,7 @@ static void *reseal_main(void *arg)
     return NULL;
 }
 
-hfd_rc hfd_serve_reseal_start(const struct hfd_driver *driver, struct hfd_store *store,
+hfd_rc hfd_serve_reseal_start(const struct hfd_serve_reseal_parts *parts,
                               struct hfd_serve_reseal **out, struct hfd_err *err)
 {
     struct hfd_serve_reseal *r = calloc(1, sizeof(*r));
@@ -99,8 +102,7 @@ hfd_rc hfd_serve_reseal_start(const struct hfd_driver *driver, struct hfd_store 
     *out = NULL;
     if (r == NULL)
         return hfd_fail_nomem(err, "start the server");
-    r->driver = driver;
-    r->store = store;
+    r->parts = *parts;
     r->wanted = true;
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_condattr_init(&clock);

@@ -8,12 +8,19 @@
 
 #include "driver/core/driver.h"
 
+struct hfd_keeper;
 struct hfd_serve_reseal;
 
-/** @param driver  borrowed until stop; its ring may be replaced meanwhile */
-HFD_MUST_CHECK hfd_rc hfd_serve_reseal_start(const struct hfd_driver *driver,
-                                             struct hfd_store *store, struct hfd_serve_reseal **out,
-                                             struct hfd_err *err);
+/** All are borrowed until stop. The ring of the driver may be replaced meanwhile. */
+struct hfd_serve_reseal_parts {
+    const struct hfd_driver *driver;
+    struct hfd_store *store;
+    struct hfd_keeper *keeper; /* it works while this holds the common shard; NULL = always */
+};
+
+/** Starts the thread. @param out  gives. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_serve_reseal_start(const struct hfd_serve_reseal_parts *parts,
+                                             struct hfd_serve_reseal **out, struct hfd_err *err);
 /** There may be a new ring: the thread works at once. */
 void hfd_serve_reseal_wake(struct hfd_serve_reseal *r);
 /** Ends the thread behind its present step. Takes; accepts a pointer to NULL. */

@@ -59,6 +59,7 @@ struct hfd_reply {
 
 struct hfd_route;
 
+struct hfd_keeper;
 struct hfd_pages;
 
 /** Shared by all handlers; const after start-up. */
@@ -67,6 +68,7 @@ struct hfd_app {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
+    struct hfd_keeper *keeper; /* of this replica; NULL = the only server of its database */
     const struct hfd_rng *rng;
     struct hfd_guard *guard;        /* checks callers; NULL = all may call */
     enum hfd_vocabulary vocabulary; /* names of the conditions */

@@ -8,6 +8,7 @@
 #include "driver/base/metrics.h"
 #include "driver/base/log.h"
 #include "driver/core/gauges.h"
+#include "driver/replica/keeper.h"
 #include "handlers/http/api.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
@@ -61,6 +62,16 @@ static void reply_ready(struct hfd_exchange *x, const char *not_ready)
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+/* Why this replica is not ready; NULL = it is. */
+static const char *not_ready(const struct hfd_app *app)
+{
+    struct hfd_keeper_state state = {.outdated = false};
+
+    if (app->keeper != NULL)
+        hfd_keeper_state(app->keeper, &state);
+    return state.outdated ? "a newer replica has other settings: restart this one with them" : NULL;
+}
+
 void hfd_ops_ready(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
@@ -76,7 +87,7 @@ void hfd_ops_ready(struct hfd_exchange *x)
         reply_json(x, 503,
                    HFD_SLICE("{\"status\":\"not_ready\",\"reason\":\"database unavailable\"}"));
     else
-        reply_json(x, 200, HFD_SLICE("{\"status\":\"ok\"}"));
+        reply_ready(x, not_ready(app));
 }
 
 /* ---- metrics ---- */

@@ -34,7 +34,8 @@ struct hfd_hs_fleet_ops {
     hfd_rc (*scan)(void *fleet, const struct hfd_hs_scan *scan, struct hfd_err *err);
     /* The parts of a resource. NULL = this HyperFleet does not say what is asked for. */
     hfd_rc (*parts)(void *fleet, const struct hfd_hs_parts *parts, struct hfd_err *err);
-    /* Reads all that there is on a resource into the work. HFD_NOT_FOUND: it is gone. */
+    /* Reads all that there is on a resource into the work. HFD_NOT_FOUND: it is gone; HFD_CONFLICT:
+       another replica of this program works for it. */
     hfd_rc (*load)(void *fleet, struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);
     /* True while generation and deletion are as they were loaded. */
     bool (*is_current)(void *fleet, struct hfd_hs_work *work);
@@ -43,6 +44,8 @@ struct hfd_hs_fleet_ops {
                    struct hfd_err *err);
     /* Gives a row another spec and generation. NULL = this HyperFleet has none that need it. */
     hfd_rc (*set_spec)(void *fleet, struct hfd_hs_work *work, hfd_slice spec, struct hfd_err *err);
+    /* True if there are resources to work for that another replica had. NULL = there are none. */
+    bool (*has_gained)(void *fleet);
     void (*stop)(void *fleet); /* ends a wait, for ever; thread: any; NULL = it never waits */
 };
 

@@ -230,9 +230,28 @@ static hfd_rc load(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static hfd_rc load_row(void *arg, struct hfd_hs_work *w, hfd_slice id, struct hfd_err *err)
 {
-    struct visit v = {arg, w, id};
+    struct hfd_hs_fleet_store *f = arg;
+    struct visit v = {f, w, id};
+    hfd_rc rc = hfd_store_read(f->reader, load, &v, err);
 
-    return hfd_store_read(v.fleet->reader, load, &v, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_keeper_hold(f->keeper,
+                    hfd_shard_bit(w->source.guresid.len > 0 ? w->source.guresid : w->row.id),
+                    &f->hold);
+    return f->hold.shards != 0
+               ? HFD_OK
+               : hfd_fail(err, HFD_CONFLICT, "another replica works for this resource");
+}
+
+/* True when there are shards that the last look did not have. */
+static bool has_gained(void *arg)
+{
+    struct hfd_hs_fleet_store *f = arg;
+    const struct hfd_hold was = f->all;
+
+    hfd_keeper_hold(f->keeper, HFD_SHARDS_ALL, &f->all);
+    return (f->all.shards & ~was.shards) != 0;
 }
 
 static hfd_rc read_row(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -254,14 +273,14 @@ static bool is_current(void *arg, struct hfd_hs_work *w)
     const hfd_rc rc = hfd_store_read(v.fleet->reader, read_row, &v, NULL);
 
     hfd_arena_rewind(w->mem, mark);
-    return rc == HFD_OK;
+    return rc == HFD_OK && hfd_keeper_holds(v.fleet->keeper, &v.fleet->hold);
 }
 
 /* ---- storing ---- */
 
 /* A job of the writer. */
 struct storing {
-    const struct hfd_driver *driver;
+    const struct hfd_hs_fleet_store *fleet;
     struct hfd_hs_work *w;
     const struct hfd_hs_reports *reports;
 };
@@ -285,7 +304,7 @@ static hfd_rc store_one(struct hfd_txn *tx, const struct storing *s, const struc
     };
     struct hfd_arena mem;
     struct hfd_fleet_changes changes = {.mem = &mem};
-    const struct hfd_fleet_call call = {.fleet = &s->driver->fleet,
+    const struct hfd_fleet_call call = {.fleet = &s->fleet->driver->fleet,
                                         .now_us = w->now_us,
                                         .caller = HFD_SLICE("hypershift@hyperfleet.local"),
                                         .mem = &mem,
@@ -296,7 +315,7 @@ static hfd_rc store_one(struct hfd_txn *tx, const struct storing *s, const struc
     hfd_arena_init(&mem, MEM_BYTES);
     rc = hfd_fleet_report(tx, &call, &report, &stored, err);
     if (rc == HFD_OK)
-        rc = hfd_resource_observe(tx, s->driver, &call, err);
+        rc = hfd_resource_observe(tx, s->fleet->driver, &call, err);
     hfd_arena_fini(&mem);
     /* Removed meanwhile, perhaps by the report before. */
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -305,8 +324,10 @@ static hfd_rc store_one(struct hfd_txn *tx, const struct storing *s, const struc
 static hfd_rc store(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct storing *s = arg;
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc = hfd_keeper_check(s->fleet->keeper, tx, &s->fleet->hold, err);
 
+    if (rc == HFD_CONFLICT) /* another replica reports now */
+        return HFD_OK;
     for (size_t i = 0; rc == HFD_OK && i < s->reports->count; i++)
         rc = store_one(tx, s, &s->reports->items[i], err);
     return rc;
@@ -338,7 +359,7 @@ static hfd_rc send(void *arg, struct hfd_hs_work *w, const struct hfd_hs_reports
 {
     struct hfd_hs_fleet_store *f = arg;
     struct hfd_hs_reports news = {.count = 0};
-    struct storing s = {f->driver, w, &news};
+    struct storing s = {f, w, &news};
 
     for (size_t i = 0; i < reports->count; i++)
         if (!is_known(w, &reports->items[i]))
@@ -347,6 +368,7 @@ static hfd_rc send(void *arg, struct hfd_hs_work *w, const struct hfd_hs_reports
 }
 
 struct respec {
+    const struct hfd_hs_fleet_store *fleet;
     struct hfd_hs_work *w;
     hfd_slice spec;
 };
@@ -356,8 +378,10 @@ static hfd_rc write_spec(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct respec *r = arg;
     struct hfd_fleet_row row;
     struct hfd_arena mem;
-    hfd_rc rc;
+    hfd_rc rc = hfd_keeper_check(r->fleet->keeper, tx, &r->fleet->hold, err);
 
+    if (rc != HFD_OK)
+        return rc == HFD_CONFLICT ? HFD_OK : rc;
     hfd_arena_init(&mem, MEM_BYTES);
     rc = hfd_fleet_row_get(tx, r->w->row.id, &mem, &row, err);
     if (rc == HFD_OK && row.generation == r->w->row.generation) {
@@ -372,7 +396,7 @@ static hfd_rc write_spec(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static hfd_rc set_spec(void *arg, struct hfd_hs_work *w, hfd_slice spec, struct hfd_err *err)
 {
     struct hfd_hs_fleet_store *f = arg;
-    struct respec r = {w, spec};
+    struct respec r = {f, w, spec};
 
     return hfd_store_update_wait(f->store, write_spec, &r, err);
 }
@@ -386,4 +410,5 @@ const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops = {
     .is_current = is_current,
     .send = send,
     .set_spec = set_spec,
+    .has_gained = has_gained,
 };

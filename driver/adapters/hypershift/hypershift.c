@@ -172,6 +172,11 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         w->record = NULL;
         return HFD_STEP_STOPPED;
     }
+    if (rc == HFD_CONFLICT) { /* another replica's, until this one gains its shard */
+        w->record->down_since_us = w->record->invalid_since_us = 0;
+        w->record->applied_generation = 0;
+        return HFD_STEP_DONE;
+    }
     if (rc == HFD_OK && !is_mine(h, w))
         return HFD_STEP_DONE;
     if (rc == HFD_OK) {
@@ -334,6 +339,9 @@ static void look_at_fleet(struct hfd_hypershift *h)
     const bool all = now >= h->scan_due_us;
 
     take_asked(h);
+    if (h->config.fleet->ops->has_gained != NULL &&
+        h->config.fleet->ops->has_gained(h->config.fleet->impl))
+        hfd_hs_records_touch_all(&h->records);
     if (now < h->look_due_us && !all)
         return;
     scan_fleet(h, all);

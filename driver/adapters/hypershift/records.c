@@ -108,6 +108,13 @@ void hfd_hs_records_renew(struct hfd_hs_records *r, hfd_slice id)
     hfd_hs_records_touch(r, id);
 }
 
+void hfd_hs_records_touch_all(struct hfd_hs_records *r)
+{
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
+        for (struct hfd_hs_record *record = r->buckets[i]; record != NULL; record = record->next)
+            record->due_us = 0;
+}
+
 struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *r)
 {
     struct hfd_hs_record *first = NULL;

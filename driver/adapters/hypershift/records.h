@@ -27,7 +27,9 @@ void hfd_hs_record_remove(struct hfd_hs_records *records, struct hfd_hs_record *
 
 /** Has a cluster or nodepool visited at once, and with a cluster all its nodepools. */
 void hfd_hs_records_touch(struct hfd_hs_records *records, hfd_slice id);
-/** The same, and has the objects applied again: secrets of an order have no generation. */
+/** Has all visited at once. */
+void hfd_hs_records_touch_all(struct hfd_hs_records *records);
+/** As touch, and has the objects applied again: secrets of an order have no generation. */
 void hfd_hs_records_renew(struct hfd_hs_records *records, hfd_slice id);
 /** The record that is due first, or NULL. */
 struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *records);

@@ -147,6 +147,7 @@ hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hf
         .release_image = s->hypershift_release_image,
         .base_domain = s->hypershift_base_domain,
         .nodeport_address = s->hypershift_nodeport_address,
+        .list_secrets = s->hypershift_list_secrets,
     };
     rc = read_managements(h, s, err);
     if (rc == HFD_OK)

@@ -197,6 +197,8 @@ struct hfd_map {
    "file with the pull secret of clusters whose order brings none") \
  X("hypershift.nodeport_address",   hypershift_nodeport_address, STR,      "", 0, 0, \
    "address of the services of clusters on platforms None and Agent whose order has no services") \
+ X("hypershift.list_secrets",       hypershift_list_secrets,     BOOL,     "off", 0, 0, \
+   "also find Secrets of ours whose cluster is gone; the account needs the right to list Secrets") \
  X("hypershift.retry_min",          hypershift_retry_min_us,     DURATION, "5s", 1, 3600, \
    "first pause after a failed call, doubled by each further one; and between looks at what is not " \
    "ready while its changes are not watched") \

@@ -530,6 +530,68 @@ class Orphans(HyperShiftCase):
         eventually(lambda: self.orphans(id_) == [], "no orphans", SECONDS)
 
 
+class SecretsAlone(Orphans):
+    """Secrets of ours whose HostedCluster and NodePools are gone, with hypershift.list_secrets."""
+
+    FLAGS = ("--hypershift-list-secrets",)
+
+    def alone(self, name, *more):
+        """Leaves Secrets alone: the database is lost, and the rest was removed by hand. Gives the
+        id, the order and the headers with the cookie."""
+        self.start(*more)
+        id_, body = self.ready(name, pools={"worker": {"replicas": 0}})
+        headers = {COOKIE: self.put(id_, body, 200).cookie}
+        self.stop()
+        for plural, obj in (("nodepools", name + "-worker"), ("hostedclusters", name)):
+            self.kube.request("DELETE", self.path(plural, obj))
+            self.until_gone(plural, obj)
+        self.assertIsNotNone(self.object("secrets", name + "-pull-secret"))
+        self.start(*more)
+        return id_, body, headers
+
+    def test_secrets_are_orphans(self):
+        """They are in the list of orphans, until an order takes them over."""
+        id_, body, _ = self.alone("alone1")
+        found = eventually(lambda: self.orphans(id_), "orphans", SECONDS)
+        self.assertEqual([o["name"] for o in found], ["alone1-pull-secret"])
+        self.assertEqual(found[0]["message"], "Secret %s/alone1-pull-secret on the management "
+                         "cluster default" % self.namespace)
+        self.put(id_, body)
+        self.until(id_, 200, "taken over")
+        eventually(lambda: self.orphans(id_) == [], "no orphans", SECONDS)
+
+    def test_deletion_with_the_cookie(self):
+        """A DELETE with the cookie removes them before its 204."""
+        with tempfile.TemporaryDirectory() as folder:
+            id_, _, headers = self.alone("alone2", "--keys", os.path.join(folder, "keys"))
+            self.assertEqual(self.client.delete("/clusters/" + id_, headers).status, 202)
+            self.until(id_, 404, "deleted")
+            self.assertIsNone(self.object("secrets", "alone2-pull-secret"))
+            self.assertEqual(self.client.delete("/clusters/" + id_, headers).status, 204)
+        self.start()
+
+    def test_without_the_right(self):
+        """Without the right the others are listed, and a warning says so, once."""
+        self.api.faults["/api/v1/secrets"] = (1000, 403, None)
+        self.start()
+        id_, _ = self.ready("alone3")
+        self.start()
+        found = eventually(lambda: self.orphans(id_), "orphans", SECONDS)
+        self.assertEqual([o["name"] for o in found], ["alone3"])
+        self.api.faults.clear()
+        self.assertEqual(len([r for r in self.server.records()
+                              if r["msg"] == "HyperShift adapter: Secrets cannot be listed"]), 1)
+
+    def test_only_metadata_is_asked_for(self):
+        """The list has our label, and no content of a Secret is read by it."""
+        del self.api.lists[:]
+        self.alone("alone4")
+        eventually(lambda: self.api.lists, "a list", SECONDS)
+        for path, accept in self.api.lists:
+            self.assertIn("managed-by%3Dhypershift", path)
+            self.assertIn("PartialObjectMetadata", accept)
+
+
 class Several(HyperShiftCase):
     """Two management clusters: the default, and east."""
 

@@ -363,7 +363,7 @@ static void look_at_objects(struct hfd_hypershift *h)
     if (h->config.fleet->ops->parts == NULL || (!wanted && now < h->seen_due_us) ||
         now < h->watch_due_us)
         return;
-    (void)hfd_hs_seen_look(&h->seen, h->server.kube);
+    (void)hfd_hs_seen_look(&h->seen, h->server.kube, h->config.checker->defaults.list_secrets);
     h->seen_due_us = mono_us(h) + h->config.resync_us;
 }
 

@@ -12,6 +12,7 @@
 struct place {
     struct hfd_hs_work *w;
     hfd_slice name, namespace;
+    bool of_secrets; /* the search is for Secrets */
 };
 
 static bool is_lost(const struct hfd_hs_work *w)
@@ -37,11 +38,17 @@ static void recall(struct place *p)
     p->namespace = text_in(object, "namespace");
 }
 
-/* A HostedCluster has the name, a NodePool says it. */
+/* A HostedCluster has the name, a NodePool says it, and that of a Secret begins with it. */
 static bool take_object(void *ctx, const json_t *item)
 {
     struct place *p = ctx;
     hfd_slice name = text_in(json_object_get(item, "spec"), "clusterName");
+
+    if (p->of_secrets) {
+        name = hfd_hs_secret_cluster_name(hfd_hs_metadata(item, "name"));
+        if (name.len == 0)
+            return true;
+    }
 
     if (p->name.len > 0)
         return true;
@@ -60,10 +67,12 @@ static enum hfd_step_end search(struct place *p, const struct hfd_kube_type *typ
                          HFD_SLICE_FMT(p->w->source.guresid));
     const struct hfd_kube_list list = {.objects = {.type = type},
                                        .selector = selector.p,
+                                       .metadata_only = type == &hfd_hs_secrets,
                                        .page_limit = PAGE_LIMIT,
                                        .on_item = take_object,
                                        .ctx = p};
 
+    p->of_secrets = type == &hfd_hs_secrets;
     return selector.p != NULL ? hfd_hs_list(p->w, &list) : hfd_hs_out_of_memory(p->w);
 }
 
@@ -108,6 +117,8 @@ enum hfd_step_end hfd_hs_find_lost(void *arg)
     end = search(&found, &hfd_hs_hosted_clusters);
     if (end == HFD_STEP_DONE && found.name.len == 0)
         end = search(&found, &hfd_hs_node_pools);
+    if (end == HFD_STEP_DONE && found.name.len == 0 && w->defaults->list_secrets)
+        end = search(&found, &hfd_hs_secrets);
     if (end != HFD_STEP_DONE)
         return end;
     if (found.name.len == 0 && known.name.len == 0)

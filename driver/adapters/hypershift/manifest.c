@@ -65,6 +65,20 @@ hfd_slice hfd_hs_ssh_key_name(hfd_slice cluster_name, struct hfd_arena *mem)
     return hfd_arena_printf(mem, "%.*s" SSH_KEY_SUFFIX, HFD_SLICE_FMT(cluster_name));
 }
 
+hfd_slice hfd_hs_secret_cluster_name(hfd_slice secret_name)
+{
+    static const hfd_slice suffixes[] = {HFD_SLICE(PULL_SECRET_SUFFIX), HFD_SLICE(SSH_KEY_SUFFIX)};
+
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        const size_t len = suffixes[i].len;
+
+        if (secret_name.len > len &&
+            memcmp(secret_name.p + secret_name.len - len, suffixes[i].p, len) == 0)
+            return (hfd_slice){secret_name.p, secret_name.len - len};
+    }
+    return HFD_SLICE("");
+}
+
 hfd_slice hfd_hs_node_pool_name(hfd_slice cluster_name, hfd_slice pool_name, struct hfd_arena *mem)
 {
     return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(cluster_name),

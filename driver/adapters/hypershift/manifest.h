@@ -43,6 +43,8 @@ HFD_MUST_CHECK hfd_rc hfd_hs_node_pool_manifest(const struct hfd_hs_source *sour
 /** Names of objects. p is NULL if memory is short. */
 hfd_slice hfd_hs_pull_secret_name(hfd_slice cluster_name, struct hfd_arena *mem);
 hfd_slice hfd_hs_ssh_key_name(hfd_slice cluster_name, struct hfd_arena *mem);
+/** The name of the cluster that a Secret of ours is for; empty if its name is another. */
+hfd_slice hfd_hs_secret_cluster_name(hfd_slice secret_name);
 hfd_slice hfd_hs_node_pool_name(hfd_slice cluster_name, hfd_slice pool_name, struct hfd_arena *mem);
 
 #endif

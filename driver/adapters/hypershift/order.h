@@ -17,6 +17,7 @@ struct hfd_hs_defaults {
     /* Names of the management clusters. None = there is HFD_HS_MANAGEMENT alone. */
     const hfd_slice *managements;
     size_t management_count;
+    bool list_secrets; /* the account may list Secrets: those that are left alone are found */
 };
 
 /** The name of the management cluster of orders that name none. */

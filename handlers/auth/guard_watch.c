@@ -256,12 +256,14 @@ hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store, const c
     hfd_guard_install_trust(guard, hfd_signers_look(guard->signers, false));
     guard->store = store;
     guard->stop = guard->look = false;
+    guard->started = rc == HFD_OK; /* before the thread begins: it reads that */
     if (rc == HFD_OK)
         rc = hfd_thread_start(&(struct hfd_thread){"hfd-guard", "guard: thread", run, guard},
                               &guard->thread, err);
-    guard->started = rc == HFD_OK;
-    if (rc != HFD_OK)
+    if (rc != HFD_OK) {
+        guard->started = false;
         hfd_guard_stop(guard);
+    }
     return rc;
 }
 

@@ -71,6 +71,23 @@ with open(os.path.join(ROOT, "handlers/docs/operate.md"), encoding="utf-8") as o
     PAGE = opened.read()
 # The values of the manual.
 SETS["manual"] = yaml.safe_load(re.search(r"^```text\n(image:.*?)^```$", PAGE, re.M | re.S)[1])
+# The smallest set with PostgreSQL, one with all that belongs to it, and that of the manual.
+REPLICAS = {"auth": {"tokensSecret": "tokens"}, "keys": {"secret": "keys"}, "store": "postgres",
+            "postgres": {"url": "postgres://hfd@db/hfd", "passwordSecret": "postgres"}}
+SETS["postgres"] = REPLICAS
+SETS["postgres all"] = dict(
+    REPLICAS, replicaCount=3, postgres={
+        "url": "postgresql://hfd@db-0:6432,db-1:6432,db-2/hfd?sslmode=verify-full",
+        "passwordSecret": "postgres", "caConfigMap": "postgres-ca", "stopDelaySeconds": 10},
+    networkPolicy={"egress": [{"ports": [{"port": 53, "protocol": "UDP"}]}],
+                   "database": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]},
+    serviceMonitor={"enabled": True}, prometheusRule={"enabled": True},
+    topologySpreadConstraints=[{"maxSkew": 2, "topologyKey": "rack",
+                                "whenUnsatisfiable": "DoNotSchedule"}],
+    affinity={"nodeAffinity": {}}, service={"type": "LoadBalancer"})
+with open(os.path.join(ROOT, "handlers/docs/scale.md"), encoding="utf-8") as opened:
+    SETS["postgres manual"] = yaml.safe_load(re.search(r"^```text\n(store:.*?)^```$", opened.read(),
+                                                       re.M | re.S)[1])
 # Wrong values, and what helm says.
 REFUSED = [
     ({"replicaCount": 2}, "replicaCount is 2: state is one SQLite database"),
@@ -85,7 +102,20 @@ REFUSED = [
     ({"auth": {"tokenSecret": "x"}}, "tokenSecret"),
     ({"image": {"digest": "latest"}}, "digest"),
     ({"persistence": {"accessModes": ["ReadWriteMany"]}}, "accessModes"),
-]
+    ({"postgres": REPLICAS["postgres"]}, "need store: postgres"),
+    ({"store": "mysql"}, "store"),
+    (dict(REPLICAS, store="sqlite"), "need store: postgres"),
+    (dict(REPLICAS, keys={"secret": ""}), "needs keys.secret"),
+    (dict(REPLICAS, auth={"tokensSecret": ""}), "nothing to log in with"),
+    (dict(REPLICAS, persistence={"existingClaim": "data"}), "is a volume of SQLite"),
+    (dict(REPLICAS, replicaCount=-1), "replicaCount"),
+] + [(dict(REPLICAS, postgres=dict(REPLICAS["postgres"], **wrong)), words) for wrong, words in (
+    ({"url": ""}, "needs postgres.url"),
+    ({"url": "mysql://hfd@db/hfd"}, "url"),
+    ({"url": "postgres://hfd:x@db/hfd"}, "postgres.url has a password"),
+    ({"url": "postgres://hfd@db/hfd?sslmode=prefer&password=x"}, "postgres.url has a password"),
+    ({"url": "postgres://hfd@db/hfd?sslmode=verify-full"}, "the authorities that it trusts"),
+    ({"passwordSecret": ""}, "needs postgres.passwordSecret"))]
 
 
 def plural(doc):
@@ -145,6 +175,12 @@ class HelmCase(unittest.TestCase):
         assert len(found) == 1, (kind, len(found))
         return found[0]
 
+    def pods(self, docs):
+        """The spec of what runs the pods: a StatefulSet with SQLite, or a Deployment."""
+        found = [doc for doc in docs if doc["kind"] in ("StatefulSet", "Deployment")]
+        assert len(found) == 1, len(found)
+        return found[0]["spec"]
+
 
 class Render(HelmCase):
     def test_lint(self):
@@ -173,10 +209,10 @@ class Render(HelmCase):
         """One replica, no links of services, a token only where it is needed, probes by scheme."""
         for name, values in SETS.items():
             docs = self.render(values)
-            sets = self.one(docs, "StatefulSet")["spec"]
+            sets = self.pods(docs)
             pod = sets["template"]["spec"]
             with self.subTest(name):
-                self.assertEqual(sets["replicas"], 1)
+                self.assertEqual(sets["replicas"], values.get("replicaCount", 1))
                 self.assertIs(pod["enableServiceLinks"], False)
                 self.assertIs(pod["automountServiceAccountToken"], name in ("all", "manual"))
                 self.assertEqual("ClusterRole" in [d["kind"] for d in docs],
@@ -189,7 +225,47 @@ class Render(HelmCase):
                 mounted = {m["name"] for m in driver["volumeMounts"]}
                 volumes = {v["name"] for v in pod["volumes"]} | {
                     c["metadata"]["name"] for c in sets.get("volumeClaimTemplates", [])}
-                self.assertEqual(mounted | {"keys-secret"} if name == "all" else mounted, volumes)
+                self.assertEqual(mounted | {"keys-secret"} if values.get("keys") else mounted,
+                                 volumes)
+
+    def test_replicas(self):
+        """With PostgreSQL: no volume for data, and the ring, the tokens and the password from
+        Secrets. A new pod is ready before an old one ends. Pods avoid each other.
+        """
+        for name in ("postgres", "postgres all", "postgres manual"):
+            docs = self.render(SETS[name])
+            spec = self.one(docs, "Deployment")["spec"]
+            pod = spec["template"]["spec"]
+            with self.subTest(name):
+                self.assertFalse([d for d in docs if d["kind"] == "StatefulSet"])
+                self.assertEqual(spec["strategy"]["rollingUpdate"],
+                                 {"maxUnavailable": 0, "maxSurge": 1})
+                self.assertFalse([v for v in pod["volumes"] if "persistentVolumeClaim" in v])
+                env = {e["name"]: e["value"] for e in pod["containers"][0]["env"]}
+                self.assertEqual(env["HFD_DATA"], "", "it takes away that of the image")
+                self.assertEqual(env["HFD_STORE"], SETS[name]["postgres"]["url"])
+                for key in ("HFD_STORE_PASSWORD_FILE", "HFD_KEYS", "HFD_AUTH_TOKENS_FILE"):
+                    self.assertIn(key, env)
+                budget = self.one(docs, "PodDisruptionBudget")["spec"]
+                self.assertEqual(budget["maxUnavailable"], 1)
+                self.assertEqual(budget["selector"], spec["selector"])
+                delay = int(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][1])
+                self.assertLess(delay + 20, pod["terminationGracePeriodSeconds"])
+        first, whole = (self.render(SETS[name]) for name in ("postgres", "postgres all"))
+        pod = self.pods(first)["template"]["spec"]
+        near = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        self.assertEqual(near[0]["podAffinityTerm"]["topologyKey"], "kubernetes.io/hostname")
+        self.assertEqual(near[0]["podAffinityTerm"]["labelSelector"], self.pods(first)["selector"])
+        spread = pod["topologySpreadConstraints"]
+        self.assertEqual([c["topologyKey"] for c in spread], ["topology.kubernetes.io/zone"])
+        pod = self.pods(whole)["template"]["spec"]
+        self.assertEqual(pod["affinity"], {"nodeAffinity": {}})
+        self.assertEqual(pod["topologySpreadConstraints"][0]["topologyKey"], "rack")
+        policy = self.one(whole, "NetworkPolicy")["spec"]
+        self.assertEqual(policy["egress"][1], {
+            "ports": [{"port": 6432, "protocol": "TCP"}, {"port": 5432, "protocol": "TCP"}],
+            "to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]})
+        self.assertNotIn("egress", self.one(first, "NetworkPolicy")["spec"])
 
     def test_the_alerts_are_the_file(self):
         docs = self.render(dict(SETS["smallest"], prometheusRule={"enabled": True}))
@@ -234,7 +310,7 @@ class Started(HelmCase):
         root = tempfile.mkdtemp(dir=self.dir)
         for folder in (self.dir, root):
             os.chmod(folder, 0o755)
-        pod = self.one(docs, "StatefulSet")["spec"]["template"]["spec"]
+        pod = self.pods(docs)["template"]["spec"]
         driver = pod["containers"][0]
         config = [d for d in docs if d["kind"] == "ConfigMap"
                   and not d["metadata"]["name"].endswith("dashboard")][0]["data"]
@@ -285,6 +361,7 @@ class Started(HelmCase):
             "issuers": {"issuers.yaml": "issuers: []\n"},
             "tls": {"tls.crt": text("crt"), "tls.key": text("key")},
             "client-ca": {"ca.crt": text("crt")}, "remote-ca": {"ca.crt": text("crt")},
+            "postgres": {"password": "x"}, "postgres-ca": {"ca.crt": text("crt")},
             "pull-secret": {".dockerconfigjson": "{\"auths\": {}}"},
             "management": {"kubeconfig": kubeconfig},
             "management-west-1": {"kubeconfig": kubeconfig}}
@@ -442,8 +519,9 @@ class Server(HelmCase):
                     status, answer = self.offer(doc)
                     self.assertEqual(status, 201, answer)
                     kinds.add(doc["kind"])
-        self.assertLessEqual({"StatefulSet", "Service", "ConfigMap", "ServiceAccount",
-                              "ClusterRole", "ClusterRoleBinding", "NetworkPolicy", "Ingress",
+        self.assertLessEqual({"StatefulSet", "Deployment", "PodDisruptionBudget", "Service",
+                              "ConfigMap", "ServiceAccount", "ClusterRole",
+                              "ClusterRoleBinding", "NetworkPolicy", "Ingress",
                               "ServiceMonitor", "PrometheusRule"}, kinds)
 
     def test_a_life(self):
@@ -495,7 +573,7 @@ class Server(HelmCase):
     def test_pod_security(self):
         """The namespace enforces the standard `restricted`, and takes the pod of each set."""
         for name, values in SETS.items():
-            spec = self.one(self.render(values), "StatefulSet")["spec"]
+            spec = self.pods(self.render(values))
             pod = {"apiVersion": "v1", "kind": "Pod",
                    "metadata": {"name": "shop-0", "labels": spec["template"]["metadata"]["labels"]},
                    "spec": spec["template"]["spec"]}

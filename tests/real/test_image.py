@@ -184,22 +184,100 @@ class Image(unittest.TestCase):
         self.live(root, env, config["Healthcheck"]["Test"][1:])
 
 
+# A program with the parser of Docker Compose: it prints what it understood of a file.
+COMPOSE_GO = "github.com/compose-spec/compose-go/v2@v2.9.0"
+COMPOSE_MAIN = """package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+)
+
+func main() {
+	options, err := cli.NewProjectOptions([]string{os.Args[1]},
+		cli.WithProfiles(os.Args[2:]), cli.WithConsistency(true))
+	if err == nil {
+		project, failed := options.LoadProject(context.Background())
+		if err = failed; err == nil {
+			text, _ := project.MarshalJSON()
+			fmt.Print(string(text))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+"""
+
+
+def compose_parser():
+    """The path of that program."""
+    go = real.find("go", "install Go 1.24 or later")
+
+    def commands(folder):
+        os.makedirs(folder)
+        with open(os.path.join(folder, "main.go"), "w", encoding="utf-8") as f:
+            f.write(COMPOSE_MAIN)
+        return [[go, "-C", folder, *words] for words in (
+            ["mod", "init", "parser"], ["get", COMPOSE_GO], ["mod", "tidy"],
+            ["build", "-o", "parser", "."])]
+    return real.install("compose-go@v2.9.0", commands, "parser", {"GOFLAGS": "-mod=mod"})
+
+
 class Compose(unittest.TestCase):
+    FILE = os.path.join(DOCKER, "compose.yaml")
+    REPLICAS = ("replica-1", "replica-2")
+
+    def setUp(self):
+        with open(self.FILE, encoding="utf-8") as f:
+            self.document = yaml.safe_load(f)
+        self.services = self.document["services"]
+
     def test_settings(self):
-        """Its variables are settings, and its service gives up all that it does not need."""
-        with open(os.path.join(DOCKER, "compose.yaml"), encoding="utf-8") as f:
-            document = yaml.safe_load(f)
-        service = document["services"]["driver"]
-        self.assertEqual((service["read_only"], service["cap_drop"], service["user"]),
-                         (True, ["ALL"], "65532:65532"))
-        self.assertEqual(set(service["secrets"]), set(document["secrets"]))
-        for name in document["secrets"]:
-            self.assertIn("/run/secrets/" + name, service["environment"].values())
-        done = subprocess.run([os.environ["HFD_PROGRAM"], "config", "show"], check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env=service["environment"])
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn('tls.cert_file: "/run/secrets/tls.crt"', done.stdout)
+        """Its variables are settings, and its services give up all that they do not need."""
+        used = set()
+        for name in ("driver", *self.REPLICAS):
+            service = self.services[name]
+            self.assertEqual((service["read_only"], service["cap_drop"], service["user"]),
+                             (True, ["ALL"], "65532:65532"))
+            for secret in service["secrets"]:
+                self.assertIn("/run/secrets/" + secret, service["environment"].values())
+            used |= set(service["secrets"])
+            done = subprocess.run([os.environ["HFD_PROGRAM"], "config", "show"], check=False,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                  env=service["environment"])
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertIn('tls.cert_file: "/run/secrets/tls.crt"', done.stdout)
+        self.assertEqual(used, set(self.document["secrets"]))
+
+    def test_postgres(self):
+        """The profile's database has the collation that a server demands. Its password is that of
+        the replicas.
+        """
+        database = self.services["postgres"]
+        env = self.services["replica-1"]["environment"]
+        self.assertEqual(env, self.services["replica-2"]["environment"])
+        self.assertEqual(env["HFD_STORE"], "postgres://%s@postgres/%s" % (
+            database["environment"]["POSTGRES_USER"], database["environment"]["POSTGRES_DB"]))
+        self.assertEqual(env["HFD_STORE_PASSWORD_FILE"],
+                         database["environment"]["POSTGRES_PASSWORD_FILE"])
+        self.assertEqual(env["HFD_DATA"], "", "the image has a data folder")
+        words = shlex.split(database["environment"]["POSTGRES_INITDB_ARGS"])
+        self.assertLessEqual({"--locale=C", "--encoding=UTF8"}, set(words))
+
+    def test_parsed(self):
+        """The parser of Docker Compose takes it. Without the profile there is one server."""
+        parser = compose_parser()
+        for profiles, names in (((), {"driver"}),
+                                (("postgres",), {"driver", "postgres", *self.REPLICAS})):
+            project = json.loads(real.run([parser, self.FILE, *profiles]))
+            self.assertEqual(set(project["services"]), names)
+        needs = project["services"]["replica-2"]["depends_on"]["postgres"]
+        self.assertEqual(needs["condition"], "service_healthy")
 
 
 if __name__ == "__main__":

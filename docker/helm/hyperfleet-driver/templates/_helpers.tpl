@@ -52,8 +52,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Refuses, in words, values that cannot work together. */}}
 {{- define "hfd.check" -}}
-{{- if gt (int .Values.replicaCount) 1 -}}
-{{- fail (printf "replicaCount is %d: state is one SQLite database on one volume, which one process uses. Use 1 replica, or 0 to stop it." (int .Values.replicaCount)) -}}
+{{- if and (eq .Values.store "sqlite") (gt (int .Values.replicaCount) 1) -}}
+{{- fail (printf "replicaCount is %d: state is one SQLite database on one volume, which one process uses. Use 1 replica, 0 to stop it, or store: postgres for several." (int .Values.replicaCount)) -}}
+{{- end -}}
+{{- if eq .Values.store "postgres" -}}
+{{- include "hfd.checkPostgres" . -}}
+{{- else if or .Values.postgres.url .Values.postgres.passwordSecret .Values.postgres.caConfigMap -}}
+{{- fail "postgres.url, postgres.passwordSecret and postgres.caConfigMap need store: postgres" -}}
 {{- end -}}
 {{- if not (or .Values.auth.tokensSecret .Values.auth.operatorKeysSecret .Values.auth.issuersSecret .Values.auth.insecureNoAuth) -}}
 {{- fail "auth: nothing to log in with. Set auth.tokensSecret, auth.operatorKeysSecret or auth.issuersSecret, or auth.insecureNoAuth=true for a test. Make a token: hyperfleet-driver token create --name orchestrator --scope driver --auth-tokens-file tokens; then kubectl create secret generic hyperfleet-driver-tokens --from-file=tokens" -}}
@@ -75,9 +80,56 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Refuses what N replicas on PostgreSQL cannot work with. */}}
+{{- define "hfd.checkPostgres" -}}
+{{- if not .Values.postgres.url -}}
+{{- fail "store: postgres needs postgres.url: postgres://USER@HOST1,HOST2/DATABASE?sslmode=verify-full" -}}
+{{- end -}}
+{{- if or (regexMatch "^[a-z]+://[^/?#@]*:[^/?#@]*@" .Values.postgres.url) (regexMatch "[?&](password|sslpassword)=" .Values.postgres.url) -}}
+{{- fail "postgres.url has a password, which everyone who reads the Deployment would see: put it into the Secret of postgres.passwordSecret" -}}
+{{- end -}}
+{{- if not (or .Values.postgres.passwordSecret (regexMatch "[?&]sslcert=" .Values.postgres.url)) -}}
+{{- fail "store: postgres needs postgres.passwordSecret, or a client certificate in postgres.url (sslcert and sslkey). Make it: kubectl create secret generic hyperfleet-driver-postgres --from-file=password" -}}
+{{- end -}}
+{{- if and (regexMatch "[?&]sslmode=verify-" .Values.postgres.url) (not (or .Values.postgres.caConfigMap (regexMatch "[?&]sslrootcert=" .Values.postgres.url))) -}}
+{{- fail "postgres.url has sslmode=verify-...: the authorities that it trusts are missing. Set postgres.caConfigMap: kubectl create configmap hyperfleet-driver-postgres-ca --from-file=ca.crt" -}}
+{{- end -}}
+{{- if not .Values.keys.secret -}}
+{{- fail "store: postgres needs keys.secret: all replicas use one key ring, and none makes it. Make it: hyperfleet-driver keygen --keys keys; then kubectl create secret generic hyperfleet-driver-keys --from-file=keys" -}}
+{{- end -}}
+{{- if .Values.persistence.existingClaim -}}
+{{- fail "persistence.existingClaim is a volume of SQLite: leave it empty with store: postgres" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The ports of the database's hosts, as a list: those of postgres.url, or 5432. */}}
+{{- define "hfd.databasePorts" -}}
+{{- $ports := list -}}
+{{- $hosts := .Values.postgres.url | regexFind "^[a-z]+://[^/?#]*" | splitList "://" | last | splitList "@" | last -}}
+{{- range splitList "," $hosts -}}
+{{- $ports = append $ports (default "5432" (regexFind ":[0-9]+$" . | trimPrefix ":") | int) -}}
+{{- end -}}
+{{- toJson (uniq $ports) -}}
+{{- end -}}
+
+{{/* What runs the pods. */}}
+{{- define "hfd.workload" -}}
+{{- if eq .Values.store "postgres" -}}deployment{{- else -}}statefulset{{- end -}}
+{{- end -}}
+
+{{/* A name for kubectl exec and port-forward. */}}
+{{- define "hfd.aPod" -}}
+{{- if eq .Values.store "postgres" -}}deployment/{{ include "hfd.fullname" . }}{{- else -}}{{ include "hfd.fullname" . }}-0{{- end -}}
+{{- end -}}
+
 {{/* The variables of settings that values of the chart make; a variable wins over the file. */}}
 {{- define "hfd.env" -}}
 {{- $made := dict "HFD_CONFIG" "/etc/hyperfleet-driver/config/config.yaml" "HFD_DATA" "/data/driver" "HFD_LISTEN" "0.0.0.0:8000" "HFD_OPS_LISTEN" "0.0.0.0:8080" -}}
+{{- if eq .Values.store "postgres" -}}
+{{- $_ := set $made "HFD_DATA" "" -}}{{/* the image has one */}}
+{{- $_ := set $made "HFD_STORE" .Values.postgres.url -}}
+{{- if .Values.postgres.passwordSecret -}}{{- $_ := set $made "HFD_STORE_PASSWORD_FILE" "/etc/hyperfleet-driver/postgres/password" -}}{{- end -}}
+{{- end -}}
 {{- with .Values.auth -}}
 {{- if and .tokensSecret (not .insecureNoAuth) -}}{{- $_ := set $made "HFD_AUTH_TOKENS_FILE" "/etc/hyperfleet-driver/tokens/tokens" -}}{{- end -}}
 {{- if .issuersSecret -}}{{- $_ := set $made "HFD_AUTH_ISSUERS" "/etc/hyperfleet-driver/issuers/issuers.yaml" -}}{{- end -}}
@@ -112,6 +164,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
+{{- if .Values.postgres.caConfigMap }}
+# libpq reads it: the authorities of the database, unless sslrootcert is in the URL.
+- name: PGSSLROOTCERT
+  value: /etc/hyperfleet-driver/postgres-ca/ca.crt
+{{- end }}
 {{- end -}}
 
 {{/* What is mounted from Secrets and ConfigMaps: name, folder, kind, source. */}}
@@ -125,6 +182,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $all = append $all (dict "name" "issuers" "kind" "secret" "from" $v.auth.issuersSecret) -}}
 {{- $all = append $all (dict "name" "tls" "kind" "secret" "from" $v.tls.secret) -}}
 {{- $all = append $all (dict "name" "client-ca" "kind" "secret" "from" $v.tls.clientCaSecret) -}}
+{{- $all = append $all (dict "name" "postgres" "kind" "secret" "from" $v.postgres.passwordSecret) -}}
+{{- $all = append $all (dict "name" "postgres-ca" "kind" "configMap" "from" $v.postgres.caConfigMap) -}}
 {{- $all = append $all (dict "name" "remote" "kind" "secret" "from" $v.backend.tokenSecret) -}}
 {{- $all = append $all (dict "name" "remote-ca" "kind" "configMap" "from" $v.backend.caConfigMap) -}}
 {{- if $v.hypershift.enabled -}}

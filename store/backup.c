@@ -32,10 +32,13 @@ struct hfd_backup {
 hfd_rc hfd_backup_open(struct hfd_store *store, struct hfd_backup **out, struct hfd_err *err)
 {
     struct hfd_backup *b;
-    const size_t cap = strlen(store->place.dir) + sizeof("/" HFD_FOLDER_BACKUP_NAME);
+    size_t cap;
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     *out = NULL;
+    if (store->place.url != NULL)
+        return hfd_fail(err, HFD_INVALID, "backup: PostgreSQL is backed up with its own tools");
+    cap = strlen(store->place.dir) + sizeof("/" HFD_FOLDER_BACKUP_NAME);
     if (atomic_exchange(&store->backing_up, true))
         return hfd_fail(err, HFD_CONFLICT,
                         "another backup is being made: wait for its end, and try again");

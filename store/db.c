@@ -12,7 +12,8 @@ static inline const struct hfd_engine *engine_of(const void *object)
 hfd_rc hfd_db_open(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err)
 {
-    return hfd_engine_sqlite.open(place, mode, out, err);
+    return (place->url != NULL ? &hfd_engine_postgres : &hfd_engine_sqlite)
+        ->open(place, mode, out, err);
 }
 
 void hfd_db_close(struct hfd_db **db)
@@ -61,6 +62,26 @@ int64_t hfd_db_changes(const struct hfd_db *db)
     return engine_of(db)->changes(db);
 }
 
+bool hfd_db_shared(const struct hfd_db *db)
+{
+    return engine_of(db)->shared(db);
+}
+
+enum hfd_db_fate hfd_db_fate(const struct hfd_db *db)
+{
+    return engine_of(db)->fate(db);
+}
+
+hfd_rc hfd_db_reopen(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->reopen(db, err);
+}
+
+hfd_rc hfd_db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
+{
+    return engine_of(db)->was_committed(db, out, err);
+}
+
 hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
 {
     return engine_of(db)->tidy(db, err);
@@ -96,6 +117,16 @@ void hfd_db_copy_close(struct hfd_db_copy **copy)
 {
     if (*copy != NULL)
         engine_of(*copy)->copy_close(copy);
+}
+
+hfd_rc hfd_db_schema_lock(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->schema_lock(db, err);
+}
+
+void hfd_db_schema_unlock(struct hfd_db *db)
+{
+    engine_of(db)->schema_unlock(db);
 }
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
@@ -135,6 +166,11 @@ void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const 
 struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
 {
     return engine_of(db)->sql_like(db);
+}
+
+struct hfd_db_like hfd_db_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
+{
+    return engine_of(db)->sql_fold(db, mem);
 }
 
 void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,

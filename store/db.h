@@ -59,6 +59,27 @@ void hfd_db_rollback(struct hfd_db *db);
  * another one each time.
  */
 int64_t hfd_db_changes(const struct hfd_db *db);
+/** Returns true when other programs write to the database, too. */
+bool hfd_db_shared(const struct hfd_db *db);
+/** The fate of a transaction after a failure. */
+enum hfd_db_fate {
+    HFD_DB_GOES_ON,
+    HFD_DB_UNDONE, /* the statement that failed ended it: it can only be rolled back */
+    HFD_DB_AGAIN,  /* the same, for no fault of its own: it is to be run again */
+    HFD_DB_LOST    /* with its connection */
+};
+enum hfd_db_fate hfd_db_fate(const struct hfd_db *db);
+/**
+ * Connects anew after HFD_AWAY. Statements stay.
+ * @return HFD_OK, HFD_AWAY (still), or the failure that turned the connection broken
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_reopen(struct hfd_db *db, struct hfd_err *err);
+/**
+ * Finds out whether the last commit is in the database, although its answer was lost.
+ * @return HFD_OK, HFD_AWAY, HFD_BUSY
+ * Thread: writer, after hfd_db_reopen.
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err);
 /** Copies a long log into the database. Thread: writer, between transactions, after the answers. */
 HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
 
@@ -92,6 +113,12 @@ HFD_MUST_CHECK hfd_rc hfd_db_copy_step(struct hfd_db_copy *copy, bool *done, str
 /** Takes; accepts a pointer to NULL. */
 void hfd_db_copy_close(struct hfd_db_copy **copy);
 
+/**
+ * Keeps other programs from migrating the schema until it is unlocked or the connection ends.
+ * @return HFD_OK, HFD_BUSY (another one has it for too long), HFD_AWAY
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_schema_lock(struct hfd_db *db, struct hfd_err *err);
+void hfd_db_schema_unlock(struct hfd_db *db);
 /** The schema version in the file; 0 = empty. */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version,
@@ -135,6 +162,11 @@ struct hfd_db_like {
  * Gives LIKE with a backslash that takes a wildcard literally, and that hfd_db_watch can end.
  */
 struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db);
+/**
+ * Gives what turns a text into lower case, in every script: what stands in front and behind. An end
+ * that is NULL means that memory ran out.
+ */
+struct hfd_db_like hfd_db_sql_fold(const struct hfd_db *db, struct hfd_arena *mem);
 enum hfd_db_condition {
     HFD_DB_STATUS,
     HFD_DB_LAST_UPDATED_TIME, /* microseconds */
@@ -164,8 +196,9 @@ void hfd_stmt_null(struct hfd_stmt *st, int at);
 
 /**
  * @param row  whether there is a row to read
- * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_IO, HFD_CORRUPT, HFD_NOMEM,
- * HFD_BUSY, HFD_LIMIT (a value is too long), HFD_TIMEOUT (hfd_db_watch ended it)
+ * @return HFD_OK, HFD_CONFLICT (a unique or check constraint), HFD_LIMIT (a value too long),
+ * HFD_INVALID (text that the engine does not store), HFD_TIMEOUT (by hfd_db_watch). Also HFD_IO,
+ * HFD_CORRUPT, HFD_NOMEM, HFD_BUSY, HFD_AWAY
  */
 HFD_MUST_CHECK hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err);
 /**

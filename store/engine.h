@@ -20,6 +20,10 @@ struct hfd_engine {
     hfd_rc (*commit)(struct hfd_db *db, struct hfd_err *err);
     void (*rollback)(struct hfd_db *db);
     int64_t (*changes)(const struct hfd_db *db);
+    bool (*shared)(const struct hfd_db *db);
+    enum hfd_db_fate (*fate)(const struct hfd_db *db);
+    hfd_rc (*reopen)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*was_committed)(struct hfd_db *db, bool *out, struct hfd_err *err);
     hfd_rc (*tidy)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*exec)(struct hfd_db *db, const char *sql, struct hfd_err *err);
     hfd_rc (*check)(struct hfd_db *db, struct hfd_err *err);
@@ -28,6 +32,8 @@ struct hfd_engine {
                         struct hfd_err *err);
     hfd_rc (*copy_step)(struct hfd_db_copy *copy, bool *done, struct hfd_err *err);
     void (*copy_close)(struct hfd_db_copy **copy);
+    hfd_rc (*schema_lock)(struct hfd_db *db, struct hfd_err *err);
+    void (*schema_unlock)(struct hfd_db *db);
     hfd_rc (*schema_version)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
     hfd_rc (*set_schema_version)(struct hfd_db *db, int64_t version, struct hfd_err *err);
     hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
@@ -39,6 +45,7 @@ struct hfd_engine {
     void (*sql_json_number)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                             int path_at);
     struct hfd_db_like (*sql_like)(const struct hfd_db *db);
+    struct hfd_db_like (*sql_fold)(const struct hfd_db *db, struct hfd_arena *mem);
     void (*sql_condition)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                           int type_at, enum hfd_db_condition what);
     hfd_slice (*json_path)(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
@@ -59,5 +66,6 @@ struct hfd_engine {
 };
 
 extern const struct hfd_engine hfd_engine_sqlite;
+extern const struct hfd_engine hfd_engine_postgres;
 
 #endif

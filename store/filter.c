@@ -159,15 +159,19 @@ static void like(struct hfd_sql *q, const struct hfd_filter *f)
                                          ? hfd_db_sql_like(q->db)
                                          : (struct hfd_db_like){"(", " LIKE ", " ESCAPE '\\')"};
     const bool fold = f->op == HFD_FILTER_ILIKE;
+    const struct hfd_db_like lower = hfd_db_sql_fold(q->db, q->mem);
+
+    if (lower.end == NULL)
+        q->text.rc = HFD_NOMEM;
 
     hfd_buf_add(&q->text, hfd_slice_of(words.begin));
-    hfd_buf_add(&q->text, fold ? HFD_SLICE("lower(") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, fold ? hfd_slice_of(lower.begin) : HFD_SLICE(""));
     operand(q, f, false);
-    hfd_buf_add(&q->text, fold ? HFD_SLICE(")") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, fold ? hfd_slice_of(lower.end) : HFD_SLICE(""));
     hfd_buf_add(&q->text, hfd_slice_of(words.between));
-    hfd_buf_add(&q->text, fold ? HFD_SLICE("lower(") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, fold ? hfd_slice_of(lower.begin) : HFD_SLICE(""));
     hfd_sql_value(q, &f->values[0]);
-    hfd_buf_add(&q->text, fold ? HFD_SLICE(")") : HFD_SLICE(""));
+    hfd_buf_add(&q->text, fold ? hfd_slice_of(lower.end) : HFD_SLICE(""));
     hfd_buf_add(&q->text, hfd_slice_of(words.end));
 }
 

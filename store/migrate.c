@@ -57,8 +57,8 @@ static hfd_rc fill(struct hfd_db *db, const struct hfd_migration *list, size_t c
     return rc;
 }
 
-hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
-                   struct hfd_err *err)
+static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                      struct hfd_err *err)
 {
     int64_t version, due;
     hfd_rc rc = hfd_db_schema_version(db, &version, err);
@@ -84,4 +84,16 @@ hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t c
     if (rc == HFD_OK && due != 0)
         rc = fill(db, list, count, err);
     return rc == HFD_OK && due != 0 ? prove(db, version, err) : rc;
+}
+
+hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                   struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_schema_lock(db, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    rc = migrate(db, list, count, err);
+    hfd_db_schema_unlock(db);
+    return rc;
 }

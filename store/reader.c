@@ -58,6 +58,21 @@ static hfd_rc run_watched(struct hfd_db *db, struct view *v, struct hfd_err *err
     return rc;
 }
 
+/* A connection that was lost since its last use is opened anew, once. */
+static hfd_rc run_reachable(struct hfd_reader_thread *t, struct view *v, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_AWAY;
+
+    for (int runs = 0; runs < 2 && rc == HFD_AWAY; runs++) {
+        rc = reopen_if_broken(t->all->place, &t->db, err);
+        if (rc == HFD_OK)
+            rc = run_watched(t->db, v, err);
+    }
+    if (rc == HFD_AWAY)
+        hfd_away_note(t->all->away, err);
+    return rc;
+}
+
 static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
 {
     struct view v = {.all = t->all, .job = job};
@@ -67,9 +82,7 @@ static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
     if (atomic_load(&job->cancelled))
         rc = hfd_fail(&err, HFD_TIMEOUT, "read: cancelled");
     else
-        rc = reopen_if_broken(t->all->place, &t->db, &err);
-    if (rc == HFD_OK)
-        rc = run_watched(t->db, &v, &err);
+        rc = run_reachable(t, &v, &err);
     hfd_job_finish(job, rc, &err);
     hfd_jobs_post(job);
 }
@@ -204,7 +217,7 @@ struct hfd_store_reader {
 #define READER_MAGIC 0x5704e002u
     struct hfd_store *store;
     struct hfd_db *db;
-    struct hfd_row_cache *cache; /* NULL when there was no memory for one */
+    struct hfd_row_cache *cache; /* NULL: no memory for one, or others write */
 };
 
 hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **out,
@@ -224,7 +237,9 @@ hfd_rc hfd_store_reader_open(struct hfd_store *store, struct hfd_store_reader **
     }
     reader->magic = READER_MAGIC;
     reader->store = store;
-    reader->cache = hfd_row_cache_new(&store->writer.stamps);
+    /* A cache would not see what other programs commit. */
+    if (!store->writer.shared)
+        reader->cache = hfd_row_cache_new(&store->writer.stamps);
     atomic_fetch_add(&store->readers_open, 1);
     *out = reader;
     return HFD_OK;
@@ -245,18 +260,37 @@ void hfd_store_reader_close(struct hfd_store_reader **readerp)
     free(reader);
 }
 
-hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
-                      struct hfd_err *err)
+static hfd_rc read_now(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
+                       struct hfd_err *err)
 {
     struct hfd_txn tx;
-    hfd_rc rc;
+    hfd_rc rc = reopen_if_broken(&reader->store->place, &reader->db, err);
 
-    HFD_CHECK_OBJ(reader, READER_MAGIC);
-    rc = reopen_if_broken(&reader->store->place, &reader->db, err);
     if (rc != HFD_OK)
         return rc;
     tx = (struct hfd_txn){.db = reader->db,
                           .cache = reader->cache,
                           .seq = hfd_row_stamps_now(&reader->store->writer.stamps)};
     return read_snapshot(&tx, fn, arg, err);
+}
+
+hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
+                      struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    rc = hfd_away_check(&reader->store->writer.away, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = read_now(reader, fn, arg, err);
+    if (rc != HFD_AWAY)
+        return rc;
+    rc = read_now(reader, fn, arg, &why); /* it was lost since its last use */
+    if (rc == HFD_AWAY)
+        hfd_away_note(&reader->store->writer.away, &why);
+    if (rc != HFD_OK && err != NULL)
+        *err = why;
+    return rc;
 }

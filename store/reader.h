@@ -5,6 +5,7 @@
 #ifndef HFD_STORE_READER_H
 #define HFD_STORE_READER_H
 
+#include "store/away.h"
 #include "store/txn.h"
 
 #include <pthread.h>
@@ -25,7 +26,8 @@ struct hfd_reader_thread {
 
 /** The threads that run views, and their queues. */
 struct hfd_readers {
-    const struct hfd_store_place *place; /* borrowed; set before they are opened */
+    const struct hfd_store_place *place; /* borrowed; set before they are opened, as `away` */
+    struct hfd_away *away;
     const struct hfd_clock *clock;
     int64_t read_timeout_us;    /* 0 = none */
     struct hfd_lane lane;       /* of any views */

@@ -123,6 +123,11 @@ bool hfd_store_ok(const struct hfd_store *store)
     return hfd_writer_ok(&store->writer);
 }
 
+bool hfd_store_is_away(struct hfd_store *store)
+{
+    return hfd_away_check(&store->writer.away, NULL) != HFD_OK;
+}
+
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx)
 {
     store->writer.on_broken_ctx = ctx;
@@ -142,9 +147,13 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
         .clock = asked->clock != NULL ? asked->clock : &hfd_clock_system,
         .read_timeout_us = asked->read_timeout_us,
     };
-    hfd_rc rc = hfd_writer_open(&store->writer, &config, err);
+    hfd_rc rc;
+
+    store->writer.place = &store->place;
+    rc = hfd_writer_open(&store->writer, &config, err);
 
     store->readers.place = &store->place;
+    store->readers.away = &store->writer.away;
     if (rc == HFD_OK)
         rc = hfd_readers_open(&store->readers, &config, err);
     if (rc == HFD_OK && !store->stepped)

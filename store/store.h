@@ -131,14 +131,21 @@ void hfd_store_close(struct hfd_store **store);
  */
 bool hfd_store_ok(const struct hfd_store *store);
 
+/**
+ * Returns true while the database cannot be reached. The store goes on by itself once it can be;
+ * work is refused with HFD_AWAY meanwhile.
+ * Thread: any.
+ */
+bool hfd_store_is_away(struct hfd_store *store);
+
 /** Sets a function that is called once when the store turns broken. Thread of fn: writer. */
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**
  * Queues a job for the writer thread. job->done runs on the sink's loop, after the commit is on
  * disk.
- * @return HFD_OK (taken), HFD_BUSY (the queue is full or closed), HFD_IO (broken). On failure the
- * job stays the caller's.
+ * @return HFD_OK (taken), HFD_BUSY (the queue is full or closed), HFD_IO (broken), HFD_AWAY. On
+ * failure the job stays the caller's.
  * Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job,

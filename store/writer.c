@@ -7,7 +7,12 @@
 #include "store/job.h"
 #include "store/migrate.h"
 
-#define RERUNS_MAX 8 /* of one batch */
+#include <poll.h>
+
+#define RERUNS_MAX 8                    /* of one batch */
+#define RUNS_MAX 4                      /* of one batch that others or the connection undid */
+#define RECONNECT_US (5 * HFD_US_PER_S) /* how long a batch waits for a connection */
+#define RECONNECT_PAUSE_MS 100
 
 /* ---- broken ---- */
 
@@ -16,10 +21,10 @@ bool hfd_writer_ok(const struct hfd_writer *w)
     return !atomic_load_explicit(&w->broken, memory_order_acquire);
 }
 
-hfd_rc hfd_writer_check(const struct hfd_writer *w, struct hfd_err *err)
+hfd_rc hfd_writer_check(struct hfd_writer *w, struct hfd_err *err)
 {
     if (hfd_writer_ok(w))
-        return HFD_OK;
+        return hfd_away_check(&w->away, err);
     return hfd_fail(err, HFD_IO, "the store takes no more work until a restart: %s", w->cause.msg);
 }
 
@@ -112,6 +117,12 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
     }
     *spoilt =
         job->rc != HFD_OK && (hfd_db_changes(w->db) != written || w->totals.additions != summed);
+    if (job->rc == HFD_OK && HFD_NEVER(hfd_db_fate(w->db) == HFD_DB_UNDONE)) {
+        job->rc = hfd_fail(&job->err, HFD_IO, "store: a job went on after its transaction ended");
+        *spoilt = true;
+    }
+    if (hfd_db_fate(w->db) == HFD_DB_AGAIN)
+        return hfd_fail(err, HFD_BUSY, "%s", job->err.msg);
     return hfd_db_cause(w->db, err);
 }
 
@@ -130,6 +141,8 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     hfd_effects_cut(&w->effects, 0);
     if (rc != HFD_OK)
         return rc;
+    if (w->shared) /* others have taken numbers since */
+        w->unit.last_seq = w->unit.last_action = 0;
     for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
          job = hfd_job_next(job)) {
         bool spoilt = false;
@@ -146,6 +159,14 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     if (rc != HFD_OK || *spoiler != NULL)
         hfd_db_rollback(w->db);
     return rc;
+}
+
+/* Publishes what waited for the transaction to be on disk. */
+static void settle_commit(struct hfd_writer *w)
+{
+    hfd_row_stamps_commit(&w->stamps);
+    publish(&w->tally);
+    hfd_effects_run(&w->effects);
 }
 
 /*
@@ -177,10 +198,62 @@ static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct
         hfd_db_rollback(w->db);
         return rc;
     }
-    hfd_row_stamps_commit(&w->stamps);
-    publish(&w->tally); /* what was counted is on disk now */
-    hfd_effects_run(&w->effects);
+    settle_commit(w);
     return HFD_OK;
+}
+
+/* ---- a database that cannot be reached ---- */
+
+/*
+ * Connects anew, and finds out what became of a commit without an answer. A server that is gone for
+ * longer is left to the thread of away.h.
+ */
+static hfd_rc reconnect(struct hfd_writer *w, bool *committed, struct hfd_err *err)
+{
+    const int64_t until_us = hfd_clock_mono_us(w->clock) + RECONNECT_US;
+    hfd_rc rc;
+
+    for (;;) {
+        rc = hfd_db_reopen(w->db, err);
+        if (rc == HFD_OK)
+            rc = hfd_db_was_committed(w->db, committed, err);
+        if (rc != HFD_AWAY && rc != HFD_BUSY)
+            return rc;
+        hfd_away_note(&w->away, err);
+        if (hfd_clock_mono_us(w->clock) >= until_us)
+            return hfd_fail(err, HFD_AWAY, "it is not known whether this was stored: %s", err->msg);
+        (void)poll(NULL, 0, RECONNECT_PAUSE_MS);
+    }
+}
+
+/*
+ * Runs the list until it is stored, or refused, or the database cannot be reached. A list that was
+ * undone for no fault of its own runs again. So does one that lost its connection, unless its
+ * commit is there.
+ */
+static hfd_rc run_until_sure(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
+                             struct hfd_err *err)
+{
+    bool committed = false;
+    hfd_rc rc = HFD_OK;
+
+    if (hfd_db_broken(w->db))
+        rc = hfd_db_reopen(w->db, err);
+    for (int runs = 1; rc == HFD_OK; runs++) {
+        const hfd_rc ended = run_transaction(w, list, rest, err);
+        const bool lost = hfd_db_broken(w->db);
+
+        if (ended == HFD_OK || runs == RUNS_MAX)
+            return ended;
+        if (!lost && hfd_db_fate(w->db) != HFD_DB_AGAIN)
+            return ended;
+        rc = lost ? reconnect(w, &committed, err) : HFD_OK;
+        if (rc == HFD_OK && committed) {
+            settle_commit(w);
+            return HFD_OK;
+        }
+    }
+    return rc;
 }
 
 static hfd_rc commit_list(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
@@ -189,14 +262,15 @@ static hfd_rc commit_list(struct hfd_writer *w, struct hfd_job *list, struct hfd
     const int64_t start_us = hfd_clock_mono_us(w->clock);
     hfd_rc rc = hfd_writer_check(w, err);
 
-    if (rc == HFD_OK)
-        rc = run_transaction(w, list, rest, err);
-    else
+    if (rc != HFD_OK)
         return rc;
+    rc = w->shared ? run_until_sure(w, list, rest, err) : run_transaction(w, list, rest, err);
     if (rc == HFD_OK) {
         hfd_metric_add(HFD_METRIC_STORE_COMMITS, NULL, 1);
         hfd_metric_observe_us(HFD_METRIC_STORE_COMMIT_SECONDS, NULL,
                               hfd_clock_mono_us(w->clock) - start_us);
+    } else if (rc == HFD_AWAY) {
+        hfd_away_note(&w->away, err);
     } else if (hfd_db_broken(w->db)) {
         turn_broken(w, err);
         rc = hfd_fail(err, HFD_IO, "it is not known whether this was stored: %s", w->cause.msg);
@@ -219,7 +293,7 @@ static struct hfd_job *run_list(struct hfd_writer *w, struct hfd_job *list)
         hfd_job_finish(job, rc, &err);
     count_results(list);
     hfd_jobs_post(list);
-    if (hfd_writer_ok(w) && hfd_db_tidy(w->db, &err) != HFD_OK)
+    if (!w->shared && hfd_writer_ok(w) && hfd_db_tidy(w->db, &err) != HFD_OK)
         turn_broken(w, &err);
     return rest;
 }
@@ -268,13 +342,20 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
     if (rc == HFD_OK)
         rc = hfd_unit_init(&w->unit, err);
     if (rc == HFD_OK)
-        rc = hfd_db_open(&config->place, HFD_DB_WRITER, &w->db, err);
-    return rc == HFD_OK ? hfd_migrate(w->db, hfd_migrations, hfd_migrations_count, err) : rc;
+        rc = hfd_db_open(w->place, HFD_DB_WRITER, &w->db, err);
+    if (rc == HFD_OK)
+        rc = hfd_migrate(w->db, hfd_migrations, hfd_migrations_count, err);
+    w->shared = rc == HFD_OK && hfd_db_shared(w->db);
+    return rc;
 }
 
 hfd_rc hfd_writer_start(struct hfd_writer *w, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_thread_start(
+    hfd_rc rc = w->shared ? hfd_away_start(&w->away, w->place, err) : HFD_OK;
+
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_thread_start(
         &(struct hfd_thread){"hfd-writer", "open the store: thread", writer_main, w}, &w->thread,
         err);
 
@@ -288,6 +369,7 @@ void hfd_writer_close(struct hfd_writer *w)
         hfd_queue_close(w->queue);
     if (w->started)
         (void)pthread_join(w->thread, NULL);
+    hfd_away_stop(&w->away);
     if (w->db != NULL)
         hfd_db_adopt(w->db);
     hfd_db_close(&w->db);

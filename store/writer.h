@@ -1,11 +1,13 @@
 /*
  * The writer: one thread, one connection, one commit for all jobs that are queued. Jobs are
  * answered after the commit is on disk, never before. A failed write, sync or checkpoint turns the
- * writer broken: it refuses all work until the store is opened again.
+ * writer broken: it refuses all work until the store is opened again. A database that cannot be
+ * reached is no such failure: the writer goes on once it can be (away.h).
  */
 #ifndef HFD_STORE_WRITER_H
 #define HFD_STORE_WRITER_H
 
+#include "store/away.h"
 #include "store/totals.h"
 #include "store/txn.h"
 #include "store/unit.h"
@@ -16,6 +18,7 @@ struct hfd_writer {
     struct hfd_queue *queue;
     size_t batch_max;
     const struct hfd_clock *clock;
+    const struct hfd_store_place *place; /* borrowed; set before it is opened */
     struct hfd_db *db;
     pthread_t thread;
     bool started;
@@ -26,6 +29,8 @@ struct hfd_writer {
     struct hfd_unit unit;
     atomic_bool broken; /* set by the writer, after `cause` */
     struct hfd_err cause;
+    bool shared;          /* other programs write to the database, too */
+    struct hfd_away away; /* with `shared` alone */
     void (*on_broken)(void *ctx);
     void *on_broken_ctx;
 };
@@ -43,8 +48,8 @@ void hfd_writer_step(struct hfd_writer *w);
 /** Finishes what is queued, ends the thread, closes the database. Accepts one half open. */
 void hfd_writer_close(struct hfd_writer *w);
 
-/** @return HFD_OK, or HFD_IO with the first failure. Thread: any. */
-HFD_MUST_CHECK hfd_rc hfd_writer_check(const struct hfd_writer *w, struct hfd_err *err);
+/** @return HFD_OK, HFD_IO with the first failure, or HFD_AWAY. Thread: any. */
+HFD_MUST_CHECK hfd_rc hfd_writer_check(struct hfd_writer *w, struct hfd_err *err);
 bool hfd_writer_ok(const struct hfd_writer *w);
 
 #endif

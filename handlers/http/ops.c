@@ -83,7 +83,7 @@ void hfd_ops_ready(struct hfd_exchange *x)
                 "{\"status\":\"shutting_down\",\"reason\":\"Application is shutting down\"}"));
     else if (app->not_ready != NULL)
         reply_ready(x, app->not_ready(app->not_ready_ctx));
-    else if (!hfd_store_ok(app->store))
+    else if (!hfd_store_ok(app->store) || hfd_store_is_away(app->store))
         reply_json(x, 503,
                    HFD_SLICE("{\"status\":\"not_ready\",\"reason\":\"database unavailable\"}"));
     else

@@ -1,10 +1,12 @@
+-- PostgreSQL calls it otherwise.
+/*postgres: CREATE DOMAIN blob AS bytea; */
 -- Portable subset: TEXT, BIGINT, BLOB. Times are microseconds since 1970; 0 and '' mean "none".
 -- A comment that begins with an engine's name and a colon is SQL for that engine alone.
 
 -- A HyperFleet resource (a cluster, or a nodepool that it owns). Documents are compact JSON text.
 CREATE TABLE fleet (
   -- Its number here: short where an id is long. It ends each index of this table.
-  seq           /*sqlite: INTEGER PRIMARY KEY*/,
+  seq           /*sqlite: INTEGER PRIMARY KEY*/ /*postgres: BIGINT PRIMARY KEY*/,
   id            TEXT   NOT NULL UNIQUE,
   kind          BIGINT NOT NULL,             -- 1 cluster, 2 nodepool
   owner_id      TEXT   NOT NULL DEFAULT '',  -- the cluster of a nodepool

@@ -14,7 +14,8 @@ INSERT INTO moved (guresid, old, seq)
 
 ALTER TABLE resource RENAME TO resource_before;
 CREATE TABLE resource (
-  seq             /*sqlite: INTEGER PRIMARY KEY*/, -- of its creation or adoption, as history.seq
+  -- of its creation or adoption, as history.seq
+  seq             /*sqlite: INTEGER PRIMARY KEY*/ /*postgres: BIGINT PRIMARY KEY*/,
   guresid         TEXT   NOT NULL UNIQUE,
   type            TEXT   NOT NULL,           -- as received
   kind            BIGINT NOT NULL,           -- 1 cluster, 2 nodepool
@@ -60,7 +61,8 @@ DROP TABLE resource_before;
 
 ALTER TABLE history RENAME TO history_before;
 CREATE TABLE history (
-  seq         /*sqlite: INTEGER PRIMARY KEY*/, -- the order of all actions, of all resources
+  -- the order of all actions, of all resources
+  seq         /*sqlite: INTEGER PRIMARY KEY*/ /*postgres: BIGINT PRIMARY KEY*/,
   about       BIGINT NOT NULL,               -- 0 a driver resource; 1 a cluster that none has
   id          TEXT   NOT NULL,               -- its GUResID; the cluster's id
   incarnation TEXT   NOT NULL,
@@ -95,7 +97,8 @@ CREATE TABLE history_floor (
 
 -- What was removed lately. Its history is kept as long as this row.
 CREATE TABLE tombstone (
-  seq         /*sqlite: INTEGER PRIMARY KEY*/, -- of the removal in the history
+  -- of the removal in the history
+  seq         /*sqlite: INTEGER PRIMARY KEY*/ /*postgres: BIGINT PRIMARY KEY*/,
   about       BIGINT NOT NULL,               -- as history.about
   id          TEXT   NOT NULL,
   removed_us  BIGINT NOT NULL,

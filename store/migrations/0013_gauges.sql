@@ -1,7 +1,9 @@
 -- What metrics and the status page count. The totals of driver resources by type and state are in
 -- fleet_count, as field 3; a type there has no organisation in front.
 INSERT INTO fleet_count (kind, field, name, value, n)
-  SELECT kind, 3, substr(type, /*sqlite: instr(type, '/')*/ + 1), CAST(state AS TEXT), count(*)
+  SELECT kind, 3,
+      substr(type, /*sqlite: instr(type, '/')*/ /*postgres: strpos(type, '/')*/ + 1),
+      CAST(state AS TEXT), count(*)
     FROM resource GROUP BY 1, 3, 4;
 -- The operations in progress.
 CREATE INDEX resource_operating ON resource (op_deadline_us, state, op_started_us)

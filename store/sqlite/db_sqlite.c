@@ -130,6 +130,40 @@ int64_t hfd_sqlite_changes(const struct hfd_db *db)
     return sqlite3_total_changes64(db->handle);
 }
 
+bool hfd_sqlite_shared(const struct hfd_db *db)
+{
+    hfd_sqlite_check_owner(db);
+    return false;
+}
+
+enum hfd_db_fate hfd_sqlite_fate(const struct hfd_db *db)
+{
+    return db->broken ? HFD_DB_LOST : HFD_DB_GOES_ON;
+}
+
+hfd_rc hfd_sqlite_reopen(struct hfd_db *db, struct hfd_err *err)
+{
+    return hfd_sqlite_cause(db, err);
+}
+
+/* An answer is never lost here: a commit that fails breaks the connection. */
+hfd_rc hfd_sqlite_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
+{
+    *out = false;
+    return hfd_sqlite_cause(db, err);
+}
+
+/* The folder's lock keeps other programs out. */
+hfd_rc hfd_sqlite_schema_lock(struct hfd_db *db, struct hfd_err *err)
+{
+    return hfd_sqlite_cause(db, err);
+}
+
+void hfd_sqlite_schema_unlock(struct hfd_db *db)
+{
+    hfd_sqlite_check_owner(db);
+}
+
 hfd_rc hfd_sqlite_tidy(struct hfd_db *db, struct hfd_err *err)
 {
     int sqlite;

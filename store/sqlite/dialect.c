@@ -99,3 +99,10 @@ struct hfd_db_like hfd_sqlite_sql_like(const struct hfd_db *db)
     (void)db;
     return (struct hfd_db_like){"hfd_like(", ", ", ")"};
 }
+
+struct hfd_db_like hfd_sqlite_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
+{
+    (void)db;
+    (void)mem;
+    return (struct hfd_db_like){"lower(", "", ")"};
+}

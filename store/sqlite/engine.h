@@ -16,6 +16,10 @@ HFD_MUST_CHECK hfd_rc hfd_sqlite_begin(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_commit(struct hfd_db *db, struct hfd_err *err);
 void hfd_sqlite_rollback(struct hfd_db *db);
 int64_t hfd_sqlite_changes(const struct hfd_db *db);
+bool hfd_sqlite_shared(const struct hfd_db *db);
+enum hfd_db_fate hfd_sqlite_fate(const struct hfd_db *db);
+HFD_MUST_CHECK hfd_rc hfd_sqlite_reopen(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_sqlite_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_tidy(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_check(struct hfd_db *db, struct hfd_err *err);
@@ -29,6 +33,8 @@ HFD_MUST_CHECK hfd_rc hfd_sqlite_copy_step(struct hfd_db_copy *copy, bool *done,
 void hfd_sqlite_copy_close(struct hfd_db_copy **copy);
 
 /* The schema. */
+HFD_MUST_CHECK hfd_rc hfd_sqlite_schema_lock(struct hfd_db *db, struct hfd_err *err);
+void hfd_sqlite_schema_unlock(struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_schema_version(struct hfd_db *db, int64_t *out,
                                                 struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_set_schema_version(struct hfd_db *db, int64_t version,
@@ -44,6 +50,7 @@ void hfd_sqlite_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, cons
 void hfd_sqlite_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                                 int path_at);
 struct hfd_db_like hfd_sqlite_sql_like(const struct hfd_db *db);
+struct hfd_db_like hfd_sqlite_sql_fold(const struct hfd_db *db, struct hfd_arena *mem);
 void hfd_sqlite_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                               int type_at, enum hfd_db_condition what);
 hfd_slice hfd_sqlite_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);

@@ -1,6 +1,8 @@
 /* See world.h. */
 #include "tests/lib/world.h"
 
+#include "tests/lib/place.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -22,7 +24,7 @@ static const hfd_slice terminal[] = {HFD_SLICE("InvalidConfiguration")};
 
 hfd_rc world_start(struct world *w)
 {
-    const struct hfd_store_config config = {.place.dir = w->dir};
+    const struct hfd_store_config config = {.place = test_place(w->dir)};
     hfd_rc rc = hfd_store_open(&config, &w->store, &w->err);
 
     if (rc == HFD_OK)

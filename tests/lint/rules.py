@@ -71,7 +71,7 @@ LIBRARIES = (
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h|sys/ptrace\.h", ("tests",)),
-    (SOCKETS, ("handlers", "driver/backend", "tests")),
+    (SOCKETS, ("handlers", "driver/backend", "store/postgres", "tests")),
     (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|"
      r"pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"
      r"stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt|wctype)\.h", ("",)),

@@ -5,6 +5,7 @@
 #include "store/migrate.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/store.h"
+#include "tests/lib/place.h"
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/tmpdir.h"
 
@@ -38,8 +39,7 @@ static void open_writer(struct fixture *fx)
 {
     struct hfd_err err;
 
-    if (hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_WRITER, &fx->db, &err) !=
-        HFD_OK)
+    if (test_db_open(fx->dir, HFD_DB_WRITER, &fx->db, &err) != HFD_OK)
         fail_msg("%s", err.msg);
 }
 
@@ -263,9 +263,7 @@ static void reader_cannot_write(void **state)
     struct fixture *fx = *state;
     struct hfd_db *reader;
 
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_READER, &reader, NULL),
-        HFD_OK);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
     assert_int_equal(insert(reader, "a", 1, NULL), HFD_IO);
     hfd_db_close(&reader);
     assert_int_equal(count(fx->db), 0);
@@ -279,9 +277,7 @@ static void reader_makes_nothing(void **state)
     char path[TMPDIR_MAX + 32];
     struct hfd_err err;
 
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_READER, &reader, &err),
-        HFD_IO);
+    assert_int_equal(test_db_open(fx->base, HFD_DB_READER, &reader, &err), HFD_IO);
     assert_null(reader);
     (void)snprintf(path, sizeof(path), "%s/store.db", fx->base);
     assert_int_not_equal(access(path, F_OK), 0);
@@ -356,9 +352,7 @@ static void other_programs_stay_out(void **state)
     struct hfd_db *reader;
     struct tool tool;
 
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_READER, &reader, NULL),
-        HFD_OK);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
     assert_int_equal(count(reader), 0);
     hfd_db_close(&reader); /* closing it lets no other program in */
     tool_start(&tool, fx->dir);
@@ -377,9 +371,7 @@ static void database_in_use_is_refused(void **state)
     hfd_db_close(&fx->db);
     tool_start(&tool, fx->dir);
     assert_int_equal(tool.answer, SQLITE_OK);
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_WRITER, &fx->db, &err),
-        HFD_CONFLICT);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_WRITER, &fx->db, &err), HFD_CONFLICT);
     assert_non_null(strstr(err.msg, "another program"));
     tool_end(&tool);
     open_writer(fx);
@@ -428,9 +420,7 @@ static void failed_read_breaks_the_reader(void **state)
 
     assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
     hfd_db_set_vfs(FAULTVFS_NAME);
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_READER, &reader, NULL),
-        HFD_OK);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
     faultvfs_arm(FAULTVFS_READS, 1, true, 0);
     if (hfd_db_prepare(reader, sql_count, &st, NULL) == HFD_OK) {
         assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_IO);
@@ -449,9 +439,7 @@ static void weak_synchronous_is_refused(void **state)
     struct hfd_err err;
 
     hfd_db_set_synchronous("OFF"); /* reads back as something else than the seam expects */
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->dir}, HFD_DB_READER, &reader, &err),
-        HFD_IO);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_READER, &reader, &err), HFD_IO);
     assert_string_equal(err.msg, "store: PRAGMA synchronous=OFF does not hold here: it is 0");
 }
 
@@ -646,7 +634,7 @@ static void older_rows_are_counted(void **state)
 static void future_version_is_refused(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_store_config config = {.place.dir = fx->dir};
+    struct hfd_store_config config = {.place = test_place(fx->dir)};
     struct hfd_store *store;
     struct hfd_err err;
     char knows[80];
@@ -685,9 +673,7 @@ static void foreign_database_is_refused(void **state)
         assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
         assert_int_equal(sqlite3_exec(other, makers[i], NULL, NULL, NULL), SQLITE_OK);
         assert_int_equal(sqlite3_close(other), SQLITE_OK);
-        assert_int_equal(
-            hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &db, &err),
-            HFD_INVALID);
+        assert_int_equal(test_db_open(fx->base, HFD_DB_WRITER, &db, &err), HFD_INVALID);
         assert_null(db);
         (void)snprintf(wanted, sizeof(wanted), "store %s: not a database of hyperfleet-driver",
                        path);

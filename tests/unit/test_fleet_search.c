@@ -11,6 +11,7 @@
 #include "store/migrate.h"
 #include "store/search_int.h"
 #include "store/totals.h"
+#include "tests/lib/place.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tier.h"
@@ -300,8 +301,7 @@ static int open_empty(void **state)
     tmpdir_make(fx->base);
     test_rng_init(&fx->rng, 20260101);
     hfd_arena_init(&fx->mem, (size_t)64 << 20);
-    ok(fx,
-       hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &fx->db, &fx->err));
+    ok(fx, test_db_open(fx->base, HFD_DB_WRITER, &fx->db, &fx->err));
     ok(fx, hfd_migrate(fx->db, hfd_migrations, hfd_migrations_count, &fx->err));
     ok(fx, hfd_db_begin(fx->db, &fx->err));
     fx->tx = (struct hfd_txn){.db = fx->db, .writable = true, .totals = &fx->totals};
@@ -318,8 +318,7 @@ static int open_old(void **state)
     assert_int_equal(hfd_base_init(NULL), HFD_OK);
     tmpdir_make(fx->base);
     hfd_arena_init(&fx->mem, (size_t)64 << 20);
-    ok(fx,
-       hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &fx->db, &fx->err));
+    ok(fx, test_db_open(fx->base, HFD_DB_WRITER, &fx->db, &fx->err));
     fx->tx = (struct hfd_txn){.db = fx->db, .writable = true, .totals = &fx->totals};
     *state = fx;
     return 0;

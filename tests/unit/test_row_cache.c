@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "store/row_cache.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 #include "store/rows_resource.h"
 
@@ -217,8 +218,8 @@ static void a_reader_follows_the_writer(void **state)
 
     (void)state;
     tmpdir_make(dir);
-    assert_int_equal(hfd_store_open(&(struct hfd_store_config){.place.dir = dir}, &store, &err),
-                     HFD_OK);
+    assert_int_equal(
+        hfd_store_open(&(struct hfd_store_config){.place = test_place(dir)}, &store, &err), HFD_OK);
     assert_int_equal(hfd_store_reader_open(store, &reader, &err), HFD_OK);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct step s = {.output = steps[i].output, .fails = steps[i].fails};

@@ -10,6 +10,7 @@
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
 #include "store/unit.h"
+#include "tests/lib/place.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/tmpdir.h"
 
@@ -35,7 +36,7 @@ struct fixture {
 static void open_with(struct fixture *fx, size_t queue_max, size_t batch_max)
 {
     struct hfd_store_config config = {
-        .place.dir = fx->dir, .queue_max = queue_max, .batch_max = batch_max};
+        .place = test_place(fx->dir), .queue_max = queue_max, .batch_max = batch_max};
     struct hfd_err err;
 
     if (hfd_store_open(&config, &fx->store, &err) != HFD_OK)
@@ -350,6 +351,7 @@ static void jobs_run_again_for_an_undo_alone(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char guresid[] = {'g', (char)('0' + i), '\0'};
+        char ids[3][3]; /* a HyperFleet resource belongs to one driver resource */
         struct counted args[3];
         struct gate gate = GATE_INIT;
         struct hfd_job gate_job, jobs[3];
@@ -358,10 +360,9 @@ static void jobs_run_again_for_an_undo_alone(void **state)
         keep_init(&k);
         submit_gate(fx, &k, &gate_job, &gate);
         for (size_t n = 0; n < 3; n++) {
-            args[n] = (struct counted){
-                {hfd_slice_of(guresid), hfd_slice_of((const char *[]){"a", "b", "c"}[n]), HFD_OK},
-                KEPT,
-                0};
+            (void)snprintf(ids[n], sizeof(ids[n]), "%c%zu", "abc"[n], i);
+            args[n] =
+                (struct counted){{hfd_slice_of(guresid), hfd_slice_of(ids[n]), HFD_OK}, KEPT, 0};
             if (n == 1) {
                 args[n].effect = cases[i].effect;
                 args[n].part.answer = cases[i].answer;
@@ -636,7 +637,7 @@ static void close_drains(void **state)
 static void stepped_store_waits_for_steps(void **state)
 {
     struct fixture *fx = *state;
-    const struct hfd_store_config config = {.place.dir = fx->dir, .stepped = true};
+    const struct hfd_store_config config = {.place = test_place(fx->dir), .stepped = true};
     struct part_arg args[3] = {{HFD_SLICE("g"), HFD_SLICE("a"), HFD_OK},
                                {HFD_SLICE("g"), HFD_SLICE("b"), HFD_OK},
                                {HFD_SLICE("g"), HFD_SLICE("c"), HFD_OK}};
@@ -677,7 +678,7 @@ struct submitter {
     char name[8];
     struct hfd_job jobs[500];
     struct part_arg args[500];
-    char ids[500][8];
+    char ids[500][32];
 };
 
 static void *submit_many(void *arg)
@@ -685,7 +686,7 @@ static void *submit_many(void *arg)
     struct submitter *s = arg;
 
     for (size_t i = 0; i < 500; i++) {
-        (void)snprintf(s->ids[i], sizeof(s->ids[i]), "%zu", i);
+        (void)snprintf(s->ids[i], sizeof(s->ids[i]), "%s.%zu", s->name, i);
         s->args[i] = (struct part_arg){hfd_slice_of(s->name), hfd_slice_of(s->ids[i]),
                                        i % 10 == 9 ? HFD_CONFLICT : HFD_OK};
         s->jobs[i] = (struct hfd_job){.fn = put_part, .arg = &s->args[i], .sink = &s->keep.sink};
@@ -870,7 +871,7 @@ static void close_empties_the_log(void **state)
 static void second_open_names_the_holder(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_store_config config = {.place.dir = fx->dir};
+    struct hfd_store_config config = {.place = test_place(fx->dir)};
     struct hfd_store *second;
     struct hfd_err err;
     char pid[24];
@@ -893,7 +894,7 @@ static void killed_process_leaves_no_lock(void **state)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct hfd_store_config config = {.place.dir = fx->dir};
+        struct hfd_store_config config = {.place = test_place(fx->dir)};
 
         if (hfd_store_open(&config, &fx->store, NULL) == HFD_OK &&
             put_wait(fx, "g", "a", HFD_OK, NULL) == HFD_OK)
@@ -914,7 +915,7 @@ static void bad_folders_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
         char path[256];
-        struct hfd_store_config config = {.place.dir = path};
+        struct hfd_store_config config = {.place = test_place(path)};
         struct hfd_store *store;
         struct hfd_err err;
 
@@ -952,7 +953,7 @@ static void network_file_systems_are_told(void **state)
 static void garbage_is_refused(void **state)
 {
     struct fixture *fx = *state;
-    struct hfd_store_config config = {.place.dir = fx->dir};
+    struct hfd_store_config config = {.place = test_place(fx->dir)};
     struct hfd_store *store;
     struct hfd_err err;
     struct stat st;
@@ -1016,7 +1017,7 @@ static void effects_follow_the_commit(void **state)
 
     (void)state;
     tmpdir_make(dir);
-    config.place.dir = dir;
+    config.place = test_place(dir);
     assert_int_equal(hfd_store_open(&config, &store, &err), HFD_OK);
     effects_seen[0] = '\0';
     assert_int_equal(hfd_store_update_wait(store, add_effects, &bad, &err), HFD_CONFLICT);

@@ -11,6 +11,7 @@
 #include "store/rows_fleet.h"
 #include "store/rows_part.h"
 #include "store/rows_report.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
@@ -45,9 +46,7 @@ static int setup(void **state)
 
     assert_non_null(fx);
     tmpdir_make(fx->base);
-    assert_int_equal(
-        hfd_db_open(&(struct hfd_store_place){.dir = fx->base}, HFD_DB_WRITER, &fx->tx.db, NULL),
-        HFD_OK);
+    assert_int_equal(test_db_open(fx->base, HFD_DB_WRITER, &fx->tx.db, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
     assert_int_equal(hfd_unit_init(&fx->unit, NULL), HFD_OK);

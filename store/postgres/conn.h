@@ -1,0 +1,70 @@
+/*
+ * A connection to PostgreSQL. All calls of libpq are asynchronous: each wait is poll(2) with a
+ * deadline of ours, as a server that is paused never answers.
+ * Thread: each connection belongs to one thread, asserted.
+ */
+#ifndef HFD_STORE_POSTGRES_CONN_H
+#define HFD_STORE_POSTGRES_CONN_H
+
+#include "store/engine.h"
+
+#include <libpq-fe.h>
+#include <pthread.h>
+
+#define HFD_PG_REPLICA_LEN 32
+
+struct hfd_db {
+    const struct hfd_engine *engine; /* the first member */
+    unsigned magic;
+#define PG_DB_MAGIC 0xdb9057e5u
+    enum hfd_db_mode mode;
+    pthread_t owner;
+    struct hfd_store_place place; /* its texts are owned */
+    PGconn *conn;                 /* NULL while there is none */
+    unsigned host;                /* of the URL: where the next attempt begins */
+    bool in_txn;
+    bool broken;
+    struct hfd_err cause;    /* once broken: the first failure, answered from then on */
+    enum hfd_db_fate fate;   /* of the transaction */
+    struct hfd_err undone;   /* what made the transaction useless */
+    int64_t changes;         /* rows written so far, and failures */
+    int64_t changes_before;  /* the same when the transaction began */
+    struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
+    size_t slots_cap;
+    size_t stmts;
+    size_t stmts_in_use;
+    uint64_t session;     /* counts connections: statements are prepared anew in each */
+    hfd_db_stop_fn *stop; /* asked while statements run; may be NULL */
+    void *stop_ctx;
+    char replica[HFD_PG_REPLICA_LEN + 1]; /* the writer's key in hfd_commit */
+    int64_t commits;                      /* the last number written there */
+    bool unsure;                          /* a COMMIT had no answer */
+    bool marks;                           /* the schema has hfd_commit */
+    char fold[64]; /* a collation that knows the cases of all scripts; "" = none */
+};
+
+/** Asserts that the connection is open and belongs to this thread. */
+void hfd_pg_check_owner(const struct hfd_db *db);
+/** The longest wait for an answer. */
+int64_t hfd_pg_answer_us(const struct hfd_db *db);
+
+/** Connects, and sets up the session. @return HFD_OK, HFD_AWAY, HFD_INVALID, HFD_NOMEM, HFD_IO */
+HFD_MUST_CHECK hfd_rc hfd_pg_connect(struct hfd_db *db, struct hfd_err *err);
+/** Drops the connection; never waits. */
+void hfd_pg_disconnect(struct hfd_db *db);
+
+/**
+ * Sends what libpq holds, and waits for the first result.
+ * @param sent  what the PQsend function returned
+ * @param out   gives; the caller clears it. NULL on failure
+ * @return HFD_OK also when the result is an error of the server; HFD_AWAY, HFD_TIMEOUT
+ */
+HFD_MUST_CHECK hfd_rc hfd_pg_wait(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *err);
+/**
+ * Runs SQL of one or more statements without parameters.
+ * @param out  gives the last result; may be NULL
+ */
+HFD_MUST_CHECK hfd_rc hfd_pg_run(struct hfd_db *db, const char *sql, PGresult **out,
+                                 struct hfd_err *err);
+
+#endif

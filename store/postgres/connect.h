@@ -1,0 +1,24 @@
+/*
+ * Making connections. The hosts of a URL are tried in turn, each with a deadline. libpq has no
+ * deadlines for its own list of hosts when it is used asynchronously.
+ */
+#ifndef HFD_STORE_POSTGRES_CONNECT_H
+#define HFD_STORE_POSTGRES_CONNECT_H
+
+#include "store/postgres/conn.h"
+
+/**
+ * Gives item number `at` of a list with commas; the only item stands for each number.
+ * @return false when there is no such item. Pure.
+ */
+bool hfd_pg_list_item(hfd_slice list, unsigned at, hfd_slice *out);
+
+/**
+ * Connects db->conn to the first host that can be reached and takes writes, beginning with
+ * db->host.
+ * @return HFD_OK, HFD_AWAY, HFD_INVALID (the URL, the user, the password, the database), HFD_IO
+ * (the password's file), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_pg_reach(struct hfd_db *db, struct hfd_err *err);
+
+#endif

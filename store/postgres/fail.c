@@ -1,0 +1,124 @@
+#include "store/postgres/fail.h"
+
+#include "driver/base/log.h"
+
+#define WHAT_SHOWN 48 /* bytes of a statement's text in a message */
+#define SAID_SHOWN 120
+
+/* clang-format off */
+static const struct hfd_pg_code codes[] = {
+    {"08",    HFD_AWAY,     HFD_DB_LOST},   /* the connection */
+    {"57014", HFD_TIMEOUT,  HFD_DB_UNDONE}, /* statement_timeout, or cancelled */
+    {"57",    HFD_AWAY,     HFD_DB_LOST},   /* the server stops, or starts */
+    {"25P03", HFD_AWAY,     HFD_DB_LOST},   /* idle_in_transaction_session_timeout */
+    {"25006", HFD_AWAY,     HFD_DB_LOST},   /* this server became a standby */
+    {"40",    HFD_BUSY,     HFD_DB_AGAIN},  /* a deadlock, a serialization failure */
+    {"55P03", HFD_BUSY,     HFD_DB_AGAIN},  /* lock_timeout */
+    {"55P04", HFD_BUSY,     HFD_DB_AGAIN},
+    {"23502", HFD_CORRUPT,  HFD_DB_UNDONE}, /* NOT NULL: store/rows never binds NULL there */
+    {"23",    HFD_CONFLICT, HFD_DB_UNDONE},
+    {"22021", HFD_INVALID,  HFD_DB_UNDONE}, /* bytes that are no UTF-8, or a NUL */
+    {"22P05", HFD_INVALID,  HFD_DB_UNDONE}, /* \u0000 in a JSON document */
+    {"22025", HFD_INVALID,  HFD_DB_UNDONE}, /* a pattern ends in a backslash */
+    {"54",    HFD_LIMIT,    HFD_DB_UNDONE}, /* a value is too long */
+    {"53",    HFD_AWAY,     HFD_DB_UNDONE}, /* no disk, no memory, no connection is left */
+    {"28",    HFD_INVALID,  HFD_DB_LOST},   /* user or password */
+    {"3D",    HFD_INVALID,  HFD_DB_LOST},   /* no such database */
+    {"",      HFD_CORRUPT,  HFD_DB_UNDONE},
+};
+/* clang-format on */
+
+const struct hfd_pg_code *hfd_pg_code(const char *state)
+{
+    size_t i = 0;
+
+    if (state == NULL || state[0] == '\0')
+        return &codes[0];
+    while (strncmp(state, codes[i].state, strlen(codes[i].state)) != 0)
+        i++;
+    return &codes[i];
+}
+
+void hfd_pg_line(const char *text, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    for (; text != NULL && *text != '\0' && n + 1 < cap; text++)
+        out[n++] = (unsigned char)*text < ' ' ? ' ' : *text;
+    while (n > 0 && out[n - 1] == ' ')
+        n--;
+    out[n] = '\0';
+}
+
+static void set_broken(struct hfd_db *db, const struct hfd_err *cause)
+{
+    db->changes++;
+    if (db->broken)
+        return;
+    db->broken = true;
+    db->cause = *cause;
+    db->fate = HFD_DB_LOST;
+}
+
+hfd_rc hfd_pg_turn_broken(struct hfd_db *db, const struct hfd_err *cause, struct hfd_err *err)
+{
+    set_broken(db, cause);
+    if (err != NULL)
+        *err = *cause;
+    return cause->rc;
+}
+
+hfd_rc hfd_pg_lost(struct hfd_db *db, const char *why, struct hfd_err *err)
+{
+    char line[SAID_SHOWN];
+    struct hfd_err e;
+
+    hfd_pg_line(why, line, sizeof(line));
+    (void)hfd_fail(&e, HFD_AWAY, "store: the connection to PostgreSQL is lost: %s", line);
+    return hfd_pg_turn_broken(db, &e, err);
+}
+
+hfd_rc hfd_pg_fail_before(const struct hfd_db *db, struct hfd_err *err)
+{
+    const struct hfd_err *e = db->broken ? &db->cause : &db->undone;
+
+    if (err != NULL)
+        *err = *e;
+    return e->rc;
+}
+
+hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
+                    struct hfd_err *err)
+{
+    const ExecStatusType status = PQresultStatus(result);
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const struct hfd_pg_code *code = hfd_pg_code(state);
+    size_t shown = strcspn(what, "(\n");
+    char said[SAID_SHOWN];
+    struct hfd_err e;
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_SINGLE_TUPLE ||
+        status == PGRES_EMPTY_QUERY)
+        return HFD_OK;
+    hfd_pg_line(state != NULL ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
+                              : PQresultErrorMessage(result),
+                said, sizeof(said));
+    if (shown > WHAT_SHOWN)
+        shown = WHAT_SHOWN;
+    while (shown > 0 && what[shown - 1] == ' ')
+        shown--;
+    (void)hfd_fail(&e, code->rc, "store: %.*s: %s (%s)", (int)shown, what, said,
+                   state != NULL ? state : "no answer");
+    if (code->fate == HFD_DB_LOST || PQstatus(db->conn) == CONNECTION_BAD) {
+        set_broken(db, &e);
+    } else {
+        db->changes++;
+        if (db->in_txn && db->fate == HFD_DB_GOES_ON) {
+            db->fate = code->fate;
+            db->undone = e;
+        }
+    }
+    if (err != NULL)
+        *err = e;
+    return e.rc;
+}

@@ -1,0 +1,131 @@
+#include "store/postgres/session.h"
+
+#include "driver/base/clock.h"
+#include "store/postgres/connect.h"
+#include "store/postgres/fail.h"
+
+#define VERSION_MIN 130000
+#define SERVER_SHARE 9 / 10 /* the server ends a statement before our own deadline does */
+
+/* Columns of sql_session. */
+enum {
+    AT_VERSION,
+    AT_COLLATE,
+    AT_PROVIDER,
+    AT_ENCODING,
+    AT_STRINGS,
+    AT_FOLD,
+    AT_META,
+    AT_MARKS,
+    AT_FOREIGN
+};
+
+/*
+ * A writer has no statement_timeout. It would end the wait of a COMMIT for a synchronous standby,
+ * and PostgreSQL then says that the commit is done. A server that never answers is left by our own
+ * deadline.
+ */
+static const char sql_session[] =
+    "SELECT current_setting('server_version_num'), d.datcollate,"
+    " COALESCE(to_jsonb(d)->>'datlocprovider', 'c'), pg_encoding_to_char(d.encoding),"
+    " current_setting('standard_conforming_strings'),"
+    " (SELECT c.collname FROM pg_collation c WHERE c.collencoding IN (-1, d.encoding)"
+    "   AND c.collname IN ('C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8', 'und-x-icu')"
+    "   ORDER BY array_position(ARRAY['C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8',"
+    "   'und-x-icu'], c.collname::text) LIMIT 1),"
+    " to_regclass('hfd_meta') IS NOT NULL, to_regclass('hfd_commit') IS NOT NULL,"
+    " EXISTS (SELECT 1 FROM pg_class r WHERE r.relnamespace = current_schema()::regnamespace"
+    "   AND r.relkind IN ('r', 'p', 'v', 'm')),"
+    " set_config('idle_in_transaction_session_timeout', '%lld', false),"
+    " set_config('lock_timeout', '%lld', false),"
+    " set_config('statement_timeout', '%lld', false),"
+    " set_config('default_transaction_isolation', 'read committed', false),"
+    " set_config('default_transaction_deferrable', 'off', false),"
+    " set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
+    "   WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
+    " set_config('jit', 'off', false), set_config('TimeZone', 'UTC', false),"
+    " CASE WHEN current_setting('client_connection_check_interval', true) IS NOT NULL"
+    "   THEN set_config('client_connection_check_interval', '1000', false) END"
+    " FROM pg_database d WHERE d.datname = current_database()";
+
+static hfd_rc refuse(struct hfd_db *db, struct hfd_err *e, struct hfd_err *err)
+{
+    return hfd_pg_turn_broken(db, e, err);
+}
+
+static bool is_true(const PGresult *r, int at)
+{
+    return strcmp(PQgetvalue(r, 0, at), "t") == 0;
+}
+
+static hfd_rc check_database(struct hfd_db *db, const PGresult *r, struct hfd_err *e)
+{
+    const char *collate = PQgetvalue(r, 0, AT_COLLATE);
+    int64_t version;
+
+    if (hfd_parse_i64(hfd_slice_of(PQgetvalue(r, 0, AT_VERSION)), 0, INT64_MAX, &version, e) !=
+            HFD_OK ||
+        version < VERSION_MIN)
+        return hfd_fail(e, HFD_INVALID, "store: the server is PostgreSQL %d, and 13 is needed",
+                        PQserverVersion(db->conn) / 10000);
+    if ((strcmp(collate, "C") != 0 && strcmp(collate, "POSIX") != 0) ||
+        strcmp(PQgetvalue(r, 0, AT_PROVIDER), "i") == 0)
+        return hfd_fail(e, HFD_INVALID,
+                        "store: the database has the collation %.40s, and C is needed. Create it "
+                        "so: CREATE DATABASE name TEMPLATE template0 ENCODING 'UTF8' "
+                        "LC_COLLATE 'C' LC_CTYPE 'C'",
+                        collate);
+    if (strcmp(PQgetvalue(r, 0, AT_ENCODING), "UTF8") != 0)
+        return hfd_fail(e, HFD_INVALID,
+                        "store: the database has the encoding %.40s, and UTF8 is needed",
+                        PQgetvalue(r, 0, AT_ENCODING));
+    if (strcmp(PQgetvalue(r, 0, AT_STRINGS), "on") != 0)
+        return hfd_fail(e, HFD_INVALID,
+                        "store: standard_conforming_strings is off, and on is needed");
+    if (is_true(r, AT_FOREIGN) && !is_true(r, AT_META))
+        return hfd_fail(e, HFD_INVALID,
+                        "store: not a database of hyperfleet-driver: it has other tables");
+    return HFD_OK;
+}
+
+hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
+{
+    const long long answer_ms = hfd_pg_answer_us(db) / 1000;
+    const long long server_ms = answer_ms * SERVER_SHARE;
+    char sql[sizeof(sql_session) + 64];
+    PGresult *r;
+    struct hfd_err e;
+    hfd_rc rc;
+
+    (void)snprintf(sql, sizeof(sql), sql_session, answer_ms, server_ms,
+                   db->mode == HFD_DB_WRITER ? 0LL : server_ms);
+    rc = hfd_pg_run(db, sql, &r, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = PQntuples(r) == 1 ? check_database(db, r, &e)
+                           : hfd_fail(&e, HFD_INVALID, "store: the database does not show itself");
+    if (rc == HFD_OK) {
+        db->marks = is_true(r, AT_MARKS);
+        (void)snprintf(db->fold, sizeof(db->fold), "%s",
+                       PQgetisnull(r, 0, AT_FOLD) ? "" : PQgetvalue(r, 0, AT_FOLD));
+    }
+    PQclear(r);
+    return rc == HFD_OK ? HFD_OK : refuse(db, &e, err);
+}
+
+hfd_rc hfd_pg_connect(struct hfd_db *db, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    hfd_pg_disconnect(db);
+    db->broken = false;
+    db->in_txn = false;
+    db->fate = HFD_DB_GOES_ON;
+    db->session++;
+    rc = hfd_pg_reach(db, err);
+    if (rc == HFD_OK)
+        return hfd_pg_session(db, err);
+    db->broken = true;
+    (void)hfd_fail(&db->cause, rc, "%s", err != NULL ? err->msg : hfd_rc_text(rc));
+    return rc;
+}

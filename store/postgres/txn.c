@@ -1,0 +1,147 @@
+#include "store/postgres/txn.h"
+
+#include "driver/base/check.h"
+#include "store/postgres/engine.h"
+#include "store/postgres/fail.h"
+
+#define SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
+
+/* One writing group at a time, of all programs: rules that one writer holds go on to hold. */
+static const char sql_begin_write[] = "BEGIN; " SQL_LOCK;
+static const char sql_begin_read[] = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+
+bool hfd_pg_shared(const struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    return true;
+}
+
+enum hfd_db_fate hfd_pg_fate(const struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    return db->broken ? HFD_DB_LOST : db->fate;
+}
+
+static void end_transaction(struct hfd_db *db)
+{
+    struct hfd_err err;
+
+    if (!db->broken && hfd_pg_run(db, "ROLLBACK", NULL, &err) != HFD_OK && !db->broken)
+        (void)hfd_pg_lost(db, err.msg, NULL);
+    db->in_txn = false;
+}
+
+static hfd_rc begin(struct hfd_db *db, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_ASSERT(!db->in_txn && db->stmts_in_use == 0);
+    if (db->broken)
+        return hfd_pg_fail_before(db, err);
+    db->fate = HFD_DB_GOES_ON;
+    db->in_txn = true;
+    rc = hfd_pg_run(db, db->mode == HFD_DB_WRITER ? sql_begin_write : sql_begin_read, NULL, err);
+    db->changes_before = db->changes;
+    if (rc != HFD_OK)
+        end_transaction(db);
+    return rc;
+}
+
+hfd_rc hfd_pg_begin(struct hfd_db *db, struct hfd_err *err)
+{
+    hfd_pg_check_owner(db);
+    db->unsure = false;
+    return begin(db, err);
+}
+
+/* The mark and COMMIT go in one message. */
+static hfd_rc send_commit(struct hfd_db *db, bool marked, struct hfd_err *err)
+{
+    char sql[192];
+    PGresult *r;
+    hfd_rc rc;
+
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO hfd_commit (replica, n) VALUES ('%s', %lld)"
+                   " ON CONFLICT (replica) DO UPDATE SET n = excluded.n; COMMIT",
+                   db->replica, (long long)db->commits);
+    rc = hfd_pg_wait(db, PQsendQuery(db->conn, marked ? sql : "COMMIT"), &r, err);
+    if (rc == HFD_OK)
+        rc = hfd_pg_judge(db, r, "COMMIT", err);
+    if (rc == HFD_OK && strcmp(PQcmdStatus(r), "COMMIT") != 0)
+        rc = hfd_fail(err, HFD_BUSY, "store: PostgreSQL undid the transaction: %s", PQcmdStatus(r));
+    PQclear(r);
+    return rc;
+}
+
+hfd_rc hfd_pg_commit(struct hfd_db *db, struct hfd_err *err)
+{
+    const bool writes = db->changes != db->changes_before;
+    const bool marked = writes && db->marks && db->mode == HFD_DB_WRITER;
+    hfd_rc rc;
+
+    hfd_pg_check_owner(db);
+    HFD_ASSERT(db->in_txn && db->stmts_in_use == 0);
+    if (db->broken || db->fate != HFD_DB_GOES_ON)
+        return hfd_pg_fail_before(db, err);
+    db->commits += marked;
+    rc = send_commit(db, marked, err);
+    db->unsure = rc != HFD_OK && db->broken && marked;
+    if (rc == HFD_OK)
+        db->in_txn = false;
+    return rc;
+}
+
+void hfd_pg_rollback(struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    HFD_ASSERT(db->in_txn && db->stmts_in_use == 0);
+    end_transaction(db);
+}
+
+int64_t hfd_pg_changes(const struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    return db->changes;
+}
+
+hfd_rc hfd_pg_reopen(struct hfd_db *db, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    hfd_pg_check_owner(db);
+    HFD_ASSERT(db->stmts_in_use == 0);
+    rc = hfd_pg_connect(db, err);
+    if (rc == HFD_OK || db->conn != NULL || rc == HFD_NOMEM)
+        return rc;
+    /* A password that is being changed, for example: it served before. */
+    db->cause.rc = HFD_AWAY;
+    if (err != NULL)
+        err->rc = HFD_AWAY;
+    return HFD_AWAY;
+}
+
+/* Under the lock: the server may still be at work on the COMMIT that had no answer. */
+hfd_rc hfd_pg_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
+{
+    char sql[128];
+    PGresult *r = NULL;
+    hfd_rc rc = HFD_OK;
+
+    hfd_pg_check_owner(db);
+    *out = false;
+    if (!db->unsure)
+        return HFD_OK;
+    (void)snprintf(sql, sizeof(sql), "SELECT 1 FROM hfd_commit WHERE replica = '%s' AND n = %lld",
+                   db->replica, (long long)db->commits);
+    rc = begin(db, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_pg_run(db, sql, &r, err);
+    *out = rc == HFD_OK && PQntuples(r) == 1;
+    PQclear(r);
+    end_transaction(db);
+    if (rc == HFD_OK)
+        db->unsure = false;
+    return rc;
+}

@@ -1,6 +1,6 @@
 /*
- * Making connections. The hosts of a URL are tried in turn, each with a deadline. libpq has no
- * deadlines for its own list of hosts when it is used asynchronously.
+ * Making connections. The hosts of a URL are tried in turn, each with a deadline. In asynchronous
+ * use libpq has no deadlines for its own list of hosts.
  */
 #ifndef HFD_STORE_POSTGRES_CONNECT_H
 #define HFD_STORE_POSTGRES_CONNECT_H

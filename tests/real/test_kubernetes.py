@@ -15,9 +15,10 @@ import time
 
 import real
 import yaml
+from fake_kube import PARTS
 from hypershift import Cases, HyperShiftCase
 from kube import Kube
-from lib import ROOT, guresid
+from lib import ROOT, eventually, guresid
 
 START_S = 120
 
@@ -83,6 +84,32 @@ class Api:
     def client(self):
         return Kube(self.env["KUBE_URL"], self.env["KUBE_TOKEN"], self.env["KUBE_CA"])
 
+    def add_parts(self):
+        """Installs CRDs of the kinds that HyperShift's operator makes, and waits until the server
+        has them. They take any content."""
+        kube = self.client()
+        for plural, kind in PARTS.items():
+            group = "hypershift.openshift.io" if kind == "HostedControlPlane" else \
+                "cluster.x-k8s.io"
+            free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+            kube.apply("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/%s.%s"
+                       % (plural, group), {
+                           "apiVersion": "apiextensions.k8s.io/v1",
+                           "kind": "CustomResourceDefinition",
+                           "metadata": {"name": "%s.%s" % (plural, group)},
+                           "spec": {"group": group, "scope": "Namespaced",
+                                    "names": {"plural": plural, "kind": kind,
+                                              "singular": kind.lower()},
+                                    "versions": [{"name": "v1beta1", "served": True,
+                                                  "storage": True,
+                                                  "schema": {"openAPIV3Schema": free}}]}})
+        for plural, kind in PARTS.items():
+            group = "hypershift.openshift.io" if kind == "HostedControlPlane" else \
+                "cluster.x-k8s.io"
+            eventually(lambda g=group, p=plural: kube.request(
+                "GET", "/apis/%s/v1beta1/%s" % (g, p))[0] == 200, "kind " + kind, START_S)
+        kube.close()
+
     def close(self):
         self.proc.send_signal(signal.SIGTERM)
         try:
@@ -146,15 +173,34 @@ class Rights(HyperShiftCase):
         self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
         self.until(id_, 404, "deleted")
 
+    def tree(self, name):
+        """The tree of a cluster, by a server that has asked for no kind yet."""
+        self.start()
+        id_, _ = self.ready(name)
+        return self.entries(id_)[name]["detail"]["tree"]
+
+    def test_tree_without_rights(self):
+        """Without the rules for the tree all else works, and the tree says what it lacks."""
+        self.api.add_parts()
+        self.give([r for r in self.role()["rules"] if r["verbs"] != ["list"]])
+        tree = self.tree("narrow3")
+        self.assertEqual({(n["kind"], n["reason"]) for n in tree["not_shown"]},
+                         {(kind, "Forbidden") for kind in PARTS.values()})
+        self.assertIn("cannot list resource", tree["not_shown"][0]["message"])
+
     def test_rights_of_the_manual(self):
         """Without rights nothing is made, and the answer says so; with those of the manual a whole
         life works."""
+        self.api.add_parts()
+        self.give([])
+        self.start()
         id_ = guresid("hs")
         self.put(id_, self.order("narrow0"))
         self.until_says(id_, "Forbidden")
         self.give(self.role()["rules"])
         self.until(id_, 200, "ready")
         self.live("narrow1")
+        self.assertNotIn("not_shown", self.tree("narrow2"))
         self.assertFalse([r for r in self.server.records()
                           if "cannot watch" in r["msg"] and "forbidden" not in r["reason"]])
 

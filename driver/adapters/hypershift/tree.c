@@ -24,7 +24,7 @@ static const struct {
     {true, {{CAPI_OLD, "Cluster", "clusters", false}, {CAPI_NEW, "Cluster", "clusters", false}}},
     {true,
      {{"hypershift.openshift.io/v1beta1", "HostedControlPlane", "hostedcontrolplanes", false},
-      {NULL}}},
+      {NULL, NULL, NULL, false}}},
     {false,
      {{CAPI_OLD, "MachineDeployment", "machinedeployments", false},
       {CAPI_NEW, "MachineDeployment", "machinedeployments", false}}},

@@ -30,6 +30,7 @@ struct hfd_keyring {
 #define KEYRING_MAGIC 0x6b657972u
     size_t count;
     size_t active;
+    enum hfd_key_state states[HFD_KEYS_MAX];
     unsigned char ids[HFD_KEYS_MAX][HFD_KEY_ID_BYTES];
     struct hfd_secret subkeys; /* count x USE_COUNT x HFD_KEY_BYTES */
 };
@@ -53,6 +54,7 @@ hfd_rc hfd_keyring_new(const struct hfd_key_list *keys, struct hfd_keyring **out
     ring->magic = KEYRING_MAGIC;
     ring->count = keys->count;
     ring->active = keys->active;
+    memcpy(ring->states, keys->states, sizeof(ring->states));
     memcpy(ring->ids, keys->ids, sizeof(ring->ids));
     rc = hfd_secret_init(&ring->subkeys, keys->count * USE_COUNT * HFD_KEY_BYTES, err);
     if (rc != HFD_OK)
@@ -84,7 +86,7 @@ void hfd_keyring_free(struct hfd_keyring *ring)
 
 hfd_rc hfd_keyring_fixed(unsigned char fill, struct hfd_keyring **out, struct hfd_err *err)
 {
-    struct hfd_key_list keys = {.count = 1, .active = 0};
+    struct hfd_key_list keys = {.count = 1, .active = 0, .states = {HFD_KEY_ACTIVE}};
     hfd_rc rc;
 
     *out = NULL;
@@ -225,10 +227,20 @@ void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_
     HFD_CHECK_OBJ(ring, KEYRING_MAGIC);
     HFD_ASSERT(at < ring->count);
     digest_with(ring, at, HFD_SLICE("mark of a key"), digest);
-    *out = (struct hfd_key_view){.active = at == ring->active};
+    *out = (struct hfd_key_view){.state = ring->states[at], .active = at == ring->active};
     memcpy(out->id, ring->ids[at], HFD_KEY_ID_BYTES);
     memcpy(out->mark, digest + HFD_KEY_ID_BYTES, HFD_KEY_MARK_BYTES);
     (void)sodium_bin2hex(out->name, sizeof(out->name), out->id, sizeof(out->id));
+}
+
+void hfd_keyring_ids(const struct hfd_keyring *ring, struct hfd_buf *b)
+{
+    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
+        struct hfd_key_view key;
+
+        hfd_keyring_view(ring, i, &key);
+        hfd_buf_addf(b, "%s%s", i > 0 ? "," : "", key.name);
+    }
 }
 
 bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed)

@@ -8,6 +8,7 @@
 #define HFD_CORE_KEYRING_H
 
 #include "driver/base/arena.h"
+#include "driver/base/buf.h"
 #include "driver/base/rng.h"
 
 struct hfd_keyring;
@@ -48,15 +49,26 @@ HFD_MUST_CHECK hfd_rc hfd_keyring_open(const struct hfd_seal *seal, hfd_slice se
                                        struct hfd_err *err);
 
 #define HFD_KEY_MARK_BYTES 16
+enum hfd_key_state {
+    HFD_KEY_RETIRED, /* opens only */
+    HFD_KEY_ACTIVE,  /* seals and opens; exactly one */
+    HFD_KEY_PREPARED /* opens only, and is to be the active one */
+};
+
 /** A key of the ring, without its secret. */
 struct hfd_key_view {
     unsigned char id[HFD_KEY_ID_BYTES];
     char name[2 * HFD_KEY_ID_BYTES + 1]; /* the id in hex */
+    enum hfd_key_state state;
     bool active;
     unsigned char mark[HFD_KEY_MARK_BYTES]; /* changes with the key, and says nothing of it */
 };
+/** "active", "retired" or "prepared", as in the file. */
+const char *hfd_key_state_name(enum hfd_key_state state);
 size_t hfd_keyring_count(const struct hfd_keyring *ring);
 void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_view *out);
+/** Adds the ids of all keys with commas between them: what a replica tells the others. */
+void hfd_keyring_ids(const struct hfd_keyring *ring, struct hfd_buf *b);
 
 /** True if a sealed text or a digest is of the active key. */
 bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed);

@@ -5,218 +5,20 @@
 #include "driver/core/keyring_file.h"
 
 #include "driver/base/file.h"
-#include "driver/core/keyring_int.h"
+#include "driver/core/keyring_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sodium.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ID_CHARS (2 * HFD_KEY_ID_BYTES)
-#define KEY_CHARS 43 /* base64url of HFD_KEY_BYTES without padding */
-#define PREFIX_CHARS (ID_CHARS + 1 + KEY_CHARS + 1)
-#define BASE64 sodium_base64_VARIANT_URLSAFE_NO_PADDING
-
-_Static_assert(sodium_base64_ENCODED_LEN(HFD_KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) ==
-                   KEY_CHARS + 1,
-               "text of a key");
-
-static const char file_head[] = "# The key ring of hyperfleet-driver. It seals driver cookies and "
-                                "the secrets kept in the database.\n"
-                                "# Keep it private and back it up: if it is lost, cookies and "
-                                "stored secrets cannot be read any more.\n"
-                                "# One key a line: 8 hex digits, the key, and active (seals and "
-                                "opens; exactly one) or retired (opens only).\n";
-
-/* ---- text ---- */
-
-static bool parse_id(const char *p, unsigned char id[HFD_KEY_ID_BYTES])
+/* Puts the name of the file behind the words "key ring". */
+static hfd_rc fail_named(struct hfd_err *err, const char *path, const struct hfd_err *why)
 {
-    static const char digits[] = "0123456789abcdef";
-
-    for (size_t i = 0; i < ID_CHARS; i++) {
-        const char *d = p[i] != '\0' ? strchr(digits, p[i]) : NULL;
-
-        if (d == NULL)
-            return false;
-        id[i / 2] = (unsigned char)(id[i / 2] << 4 | (d - digits));
-    }
-    return true;
+    return hfd_fail(err, why->rc, "key ring %.100s%s", path, why->msg + strcspn(why->msg, ",:"));
 }
-
-static bool parse_line(hfd_slice line, unsigned char id[HFD_KEY_ID_BYTES],
-                       unsigned char key[HFD_KEY_BYTES], bool *active)
-{
-    const char *text = line.p + ID_CHARS + 1;
-    hfd_slice state;
-    size_t len = 0;
-
-    if (line.len < PREFIX_CHARS || line.p[ID_CHARS] != ':' || line.p[PREFIX_CHARS - 1] != ':' ||
-        !parse_id(line.p, id))
-        return false;
-    if (sodium_base642bin(key, HFD_KEY_BYTES, text, KEY_CHARS, NULL, &len, NULL, BASE64) != 0 ||
-        len != HFD_KEY_BYTES)
-        return false;
-    state = (hfd_slice){line.p + PREFIX_CHARS, line.len - PREFIX_CHARS};
-    *active = hfd_slice_is(state, "active");
-    return *active || hfd_slice_is(state, "retired");
-}
-
-/* Cuts the next line off *rest. */
-static hfd_slice next_line(hfd_slice *rest)
-{
-    const char *end = memchr(rest->p, '\n', rest->len);
-    hfd_slice line = {rest->p, end != NULL ? (size_t)(end - rest->p) : rest->len};
-    size_t used = line.len + (end != NULL ? 1 : 0);
-
-    rest->p += used;
-    rest->len -= used;
-    return line;
-}
-
-static bool is_key_line(hfd_slice line)
-{
-    return line.len > 0 && line.p[0] != '#';
-}
-
-static bool has_id(const struct hfd_key_list *keys, const unsigned char id[HFD_KEY_ID_BYTES])
-{
-    for (size_t i = 0; i < keys->count; i++)
-        if (memcmp(keys->ids[i], id, HFD_KEY_ID_BYTES) == 0)
-            return true;
-    return false;
-}
-
-static hfd_rc parse_keys(hfd_slice text, struct hfd_key_list *out, struct hfd_err *err)
-{
-    bool have_active = false;
-
-    for (int number = 1; text.len > 0; number++) {
-        hfd_slice line = next_line(&text);
-        unsigned char id[HFD_KEY_ID_BYTES] = {0};
-        bool active;
-
-        if (!is_key_line(line))
-            continue;
-        if (out->count == HFD_KEYS_MAX)
-            return hfd_fail(err, HFD_INVALID, "key ring, line %d: more than %d keys", number,
-                            HFD_KEYS_MAX);
-        if (!parse_line(line, id, out->masters.p + out->count * HFD_KEY_BYTES, &active))
-            return hfd_fail(
-                err, HFD_INVALID,
-                "key ring, line %d: expected id:key:active or id:key:retired with 8 lower-case hex "
-                "digits and a key of 32 bytes in base64url",
-                number);
-        if (has_id(out, id))
-            return hfd_fail(err, HFD_INVALID, "key ring, line %d: the id is given twice", number);
-        if (active && have_active)
-            return hfd_fail(err, HFD_INVALID, "key ring, line %d: a second active key", number);
-        if (active)
-            out->active = out->count;
-        have_active = have_active || active;
-        memcpy(out->ids[out->count++], id, HFD_KEY_ID_BYTES);
-    }
-    if (!have_active)
-        return hfd_fail(err, HFD_INVALID, "key ring: no active key");
-    return HFD_OK;
-}
-
-hfd_rc hfd_key_list_parse(hfd_slice text, struct hfd_key_list *out, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    memset(out, 0, sizeof(*out));
-    if (text.len > HFD_KEY_FILE_MAX_BYTES)
-        return hfd_fail(err, HFD_INVALID, "key ring: larger than %d bytes", HFD_KEY_FILE_MAX_BYTES);
-    rc = hfd_secret_init(&out->masters, HFD_KEYS_MAX * HFD_KEY_BYTES, err);
-    if (rc != HFD_OK)
-        return rc;
-    rc = parse_keys(text, out, err);
-    if (rc != HFD_OK)
-        hfd_secret_fini(&out->masters);
-    return rc;
-}
-
-/* The same, of a file: its name goes behind the words "key ring". */
-static hfd_rc parse_file(const char *path, hfd_slice text, struct hfd_key_list *out,
-                         struct hfd_err *err)
-{
-    struct hfd_err why = {0};
-    hfd_rc rc = hfd_key_list_parse(text, out, &why);
-
-    return rc == HFD_OK
-               ? rc
-               : hfd_fail(err, rc, "key ring %.100s%s", path, why.msg + strcspn(why.msg, ",:"));
-}
-
-/* Text under way, in guarded memory. */
-struct text {
-    struct hfd_secret mem; /* HFD_KEY_FILE_MAX_BYTES + 1 */
-    size_t len;
-    bool full;
-};
-
-static hfd_rc text_init(struct text *t, struct hfd_err *err)
-{
-    memset(t, 0, sizeof(*t));
-    return hfd_secret_init(&t->mem, HFD_KEY_FILE_MAX_BYTES + 1, err);
-}
-
-static hfd_slice text_slice(const struct text *t)
-{
-    return (hfd_slice){(const char *)t->mem.p, t->len};
-}
-
-static void text_add(struct text *t, hfd_slice s)
-{
-    if (t->full || s.len > HFD_KEY_FILE_MAX_BYTES - t->len) {
-        t->full = true;
-        return;
-    }
-    memcpy(t->mem.p + t->len, s.p, s.len);
-    t->len += s.len;
-}
-
-/* Adds a new active key; id_out gets its id as text. */
-static hfd_rc text_add_key(struct text *t, const struct hfd_rng *rng,
-                           const struct hfd_key_list *others, char id_out[ID_CHARS + 1],
-                           struct hfd_err *err)
-{
-    unsigned char id[HFD_KEY_ID_BYTES];
-    struct hfd_secret key, chars;
-    hfd_rc rc;
-
-    for (int tries = 0;; tries++) {
-        hfd_rng_bytes(rng, id, sizeof(id));
-        if (!has_id(others, id))
-            break;
-        if (tries == 7)
-            return hfd_fail(err, HFD_IO, "new key: the random source repeats itself");
-    }
-    memset(&chars, 0, sizeof(chars));
-    rc = hfd_secret_init(&key, HFD_KEY_BYTES, err);
-    if (rc != HFD_OK)
-        return rc;
-    rc = hfd_secret_init(&chars, KEY_CHARS + 1, err);
-    if (rc != HFD_OK)
-        goto out;
-    hfd_rng_bytes(rng, key.p, key.len);
-    sodium_bin2hex(id_out, ID_CHARS + 1, id, sizeof(id));
-    sodium_bin2base64((char *)chars.p, chars.len, key.p, key.len, BASE64);
-    text_add(t, (hfd_slice){id_out, ID_CHARS});
-    text_add(t, HFD_SLICE(":"));
-    text_add(t, (hfd_slice){(const char *)chars.p, KEY_CHARS});
-    text_add(t, HFD_SLICE(":active\n"));
-out:
-    hfd_secret_fini(&chars);
-    hfd_secret_fini(&key);
-    return rc;
-}
-
-/* ---- file ---- */
 
 static hfd_rc fail_errno(struct hfd_err *err, const char *what, const char *path)
 {
@@ -295,7 +97,7 @@ static hfd_rc open_file(struct file *f, struct hfd_err *err)
     return rc;
 }
 
-static hfd_rc read_file(const struct file *f, struct text *t, struct hfd_err *err)
+static hfd_rc read_file(const struct file *f, struct hfd_key_text *t, struct hfd_err *err)
 {
     while (t->len < t->mem.len) {
         ssize_t n = read(f->fd, t->mem.p + t->len, t->mem.len - t->len);
@@ -438,12 +240,13 @@ static void sweep(const struct file *f)
 hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_err *err)
 {
     struct file f = {.path = path, .fd = -1};
+    struct hfd_err why = {0};
     struct hfd_key_list keys;
-    struct text text;
+    struct hfd_key_text text;
     hfd_rc rc;
 
     *out = NULL;
-    rc = text_init(&text, err);
+    rc = hfd_key_text_init(&text, err);
     if (rc != HFD_OK)
         return rc;
     rc = open_file(&f, err);
@@ -453,8 +256,8 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
         sweep(&f);
     close_fd(&f.fd);
     if (rc == HFD_OK)
-        rc = parse_file(path, text_slice(&text), &keys, err);
-    hfd_secret_fini(&text.mem);
+        rc = hfd_key_list_parse(hfd_key_text_slice(&text), &keys, &why);
+    hfd_key_text_fini(&text);
     if (rc != HFD_OK)
         return rc;
     rc = hfd_keyring_new(&keys, out, err);
@@ -467,23 +270,21 @@ hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hf
     struct file like = {
         .path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()}};
     struct stat folder;
-    const struct hfd_key_list none = {.count = 0};
-    char id[ID_CHARS + 1];
-    struct text text;
+    char id[HFD_KEY_ID_CHARS + 1];
+    struct hfd_key_text text;
     hfd_rc rc;
 
     if (geteuid() == 0 && stat_folder(path, &folder)) {
         like.st.st_uid = folder.st_uid; /* the server that will use it runs as this user */
         like.st.st_gid = folder.st_gid;
     }
-    rc = text_init(&text, err);
+    rc = hfd_key_text_init(&text, err);
     if (rc != HFD_OK)
         return rc;
-    text_add(&text, HFD_SLICE(file_head));
-    rc = text_add_key(&text, rng, &none, id, err);
+    rc = hfd_key_text_first(&text, rng, id, err);
     if (rc == HFD_OK)
-        rc = write_new(&like, text_slice(&text), err);
-    hfd_secret_fini(&text.mem);
+        rc = write_new(&like, hfd_key_text_slice(&text), err);
+    hfd_key_text_fini(&text);
     return rc;
 }
 
@@ -513,69 +314,42 @@ static hfd_rc open_locked(struct file *f, struct hfd_err *err)
     }
 }
 
-/* The old text with every key retired, comments kept. */
-static void retire_all(hfd_slice old, struct text *t)
+/* Builds the changed text of the file. */
+static hfd_rc changed_text(const struct file *f, struct hfd_key_edit *edit, struct hfd_key_text *t,
+                           struct hfd_err *err)
 {
-    while (old.len > 0) {
-        hfd_slice line = next_line(&old);
+    struct hfd_err why = {0};
+    struct hfd_key_text old;
+    hfd_rc rc = hfd_key_text_init(&old, err);
 
-        if (is_key_line(line)) {
-            text_add(t, (hfd_slice){line.p, PREFIX_CHARS});
-            text_add(t, HFD_SLICE("retired"));
-        } else {
-            text_add(t, line);
-        }
-        text_add(t, HFD_SLICE("\n"));
-    }
-}
-
-/* Builds the text of the file with a new active key. */
-static hfd_rc rotated_text(const struct file *f, const struct hfd_rng *rng, struct text *t,
-                           char id_out[9], struct hfd_err *err)
-{
-    struct hfd_key_list keys = {.count = 0};
-    struct text old;
-    hfd_rc rc;
-
-    rc = text_init(&old, err);
     if (rc != HFD_OK)
         return rc;
     rc = read_file(f, &old, err);
-    if (rc == HFD_OK)
-        rc = parse_file(f->path, text_slice(&old), &keys, err);
-    if (rc != HFD_OK)
-        goto out;
-    retire_all(text_slice(&old), t);
-    rc = text_add_key(t, rng, &keys, id_out, err);
-    if (rc == HFD_OK && (keys.count == HFD_KEYS_MAX || t->full))
-        rc = hfd_fail(
-            err, HFD_LIMIT,
-            "key ring %s: full (%d keys, %d bytes); remove retired keys that nothing uses any more",
-            f->path, HFD_KEYS_MAX, HFD_KEY_FILE_MAX_BYTES);
-out:
-    hfd_secret_fini(&keys.masters);
-    hfd_secret_fini(&old.mem);
+    if (rc == HFD_OK) {
+        edit->old = hfd_key_text_slice(&old);
+        rc = hfd_key_text_change(t, edit, &why);
+        if (rc != HFD_OK)
+            rc = fail_named(err, f->path, &why);
+    }
+    hfd_key_text_fini(&old);
     return rc;
 }
 
-hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9],
-                          struct hfd_err *err)
+/* Changes the file under its lock, and replaces it. */
+static hfd_rc change(const char *path, struct hfd_key_edit *edit, struct hfd_err *err)
 {
     struct file f = {.path = path, .fd = -1};
     char temp[PATH_MAX] = "";
-    char id[ID_CHARS + 1];
-    struct text text;
-    hfd_rc rc;
+    struct hfd_key_text text;
+    hfd_rc rc = hfd_key_text_init(&text, err);
 
-    id_out[0] = '\0';
-    rc = text_init(&text, err);
     if (rc != HFD_OK)
         return rc;
     rc = open_locked(&f, err);
     if (rc == HFD_OK)
-        rc = rotated_text(&f, rng, &text, id, err);
+        rc = changed_text(&f, edit, &text, err);
     if (rc == HFD_OK)
-        rc = write_temp(&f, text_slice(&text), temp, err);
+        rc = write_temp(&f, hfd_key_text_slice(&text), temp, err);
     if (rc != HFD_OK)
         goto out;
     if (rename(temp, path) != 0) {
@@ -583,10 +357,40 @@ hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_o
         (void)unlink(temp);
         goto out;
     }
-    memcpy(id_out, id, sizeof(id));
     rc = sync_folder(path, err);
 out:
     close_fd(&f.fd); /* gives the lock back */
-    hfd_secret_fini(&text.mem);
+    hfd_key_text_fini(&text);
     return rc;
+}
+
+/* id_out gets the key's id, or "" on failure. */
+static hfd_rc add_key(const char *path, struct hfd_key_edit *edit, char id_out[9],
+                      struct hfd_err *err)
+{
+    const hfd_rc rc = change(path, edit, err);
+
+    (void)snprintf(id_out, 9, "%s", rc == HFD_OK ? edit->id : "");
+    return rc;
+}
+
+hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9],
+                          struct hfd_err *err)
+{
+    return add_key(path, &(struct hfd_key_edit){.change = HFD_KEY_ROTATE, .rng = rng}, id_out, err);
+}
+
+hfd_rc hfd_keyring_prepare(const char *path, const struct hfd_rng *rng, char id_out[9],
+                           struct hfd_err *err)
+{
+    return add_key(path, &(struct hfd_key_edit){.change = HFD_KEY_PREPARE, .rng = rng}, id_out,
+                   err);
+}
+
+hfd_rc hfd_keyring_activate(const char *path, const char *id, struct hfd_err *err)
+{
+    struct hfd_key_edit edit = {.change = HFD_KEY_ACTIVATE};
+
+    (void)snprintf(edit.id, sizeof(edit.id), "%s", id);
+    return change(path, &edit, err);
 }

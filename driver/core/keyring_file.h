@@ -33,4 +33,14 @@ HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng 
 HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng,
                                          char id_out[9], struct hfd_err *err);
 
+/** Adds a key that only opens, to be activated later. Otherwise as hfd_keyring_rotate. */
+HFD_MUST_CHECK hfd_rc hfd_keyring_prepare(const char *path, const struct hfd_rng *rng,
+                                          char id_out[9], struct hfd_err *err);
+/**
+ * Makes the newest prepared key the active one, and retires the others.
+ * @param id  of that key, in hex
+ * @return HFD_OK, as hfd_keyring_rotate, HFD_CONFLICT (no key is prepared, or another one)
+ */
+HFD_MUST_CHECK hfd_rc hfd_keyring_activate(const char *path, const char *id, struct hfd_err *err);
+
 #endif

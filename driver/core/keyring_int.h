@@ -16,6 +16,7 @@
 struct hfd_key_list {
     size_t count;
     size_t active; /* index of the one that seals */
+    enum hfd_key_state states[HFD_KEYS_MAX];
     unsigned char ids[HFD_KEYS_MAX][HFD_KEY_ID_BYTES];
     struct hfd_secret masters; /* HFD_KEYS_MAX x HFD_KEY_BYTES */
 };

@@ -17,11 +17,12 @@
                      "apply, get, wait, delete: the operation failed; " \
                      "list, status, backup, token list, register --check: the server refuses") \
     X(USAGE,      2, "unknown command or flag, or a bad setting") \
-    X(FOUND,      3, "doctor: problems or orphans found; register --check: something is missing or differs") \
+    X(FOUND,      3, "doctor: problems or orphans found; register --check: something is missing or differs; " \
+                     "keygen --activate: a replica lacks the key") \
     X(ABSENT,     4, "get, wait, status: there is no such resource") \
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
-    X(DATA,      73, "cannot create, lock or use the data folder or a file in it; backup, restore: FILE cannot be " \
+    X(DATA,      73, "cannot create, lock or use the data folder, a file in it, or the database; backup, restore: FILE cannot be " \
                      "written, or is damaged") \
     X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
     X(KEYS,      78, "the key ring is unreadable, or missing although there is data, or lacks a key that is needed")
@@ -31,7 +32,7 @@
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]", "run the server") \
     X(adapter, "hypershift --api URL [--token-file FILE] [--ca-file FILE] [--send-secrets] [SETTINGS]", \
       "run the HyperShift adapter for a HyperFleet API elsewhere") \
-    X(keygen,  "[--rotate] [SETTINGS]", "create the key ring, or add a new active key to it") \
+    X(keygen,  "[--rotate | --prepare | --activate] [SETTINGS]", "create the key ring, or bring a new key into it") \
     X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list [--ops-url URL] [--token-file FILE] [--ca-file FILE] | revoke NAME [SETTINGS]", \
       "make a token for a caller and print it, list tokens, or revoke one") \
     X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
@@ -65,6 +66,8 @@
     X(adapter, "--ca-file", "FILE",          "its authorities; the same as --remote-ca-file") \
     X(adapter, "--send-secrets", NULL,       "report kubeconfigs: for an API of hyperfleet-driver alone") \
     X(keygen, "--rotate",  NULL,             "add a new active key; the others still open what they sealed") \
+    X(keygen, "--prepare", NULL,             "add a key that only opens yet: the first step with replicas") \
+    X(keygen, "--activate", NULL,            "make the prepared key the active one, when all live replicas have it") \
     X(token,  "--name",    "NAME",           "create: the name of the caller") \
     X(token,  "--scope",   "SCOPE[,SCOPE]",  "create: driver, fleet-read, adapter, fleet-write, view or admin") \
     X(token,  "--expires", "DURATION",       "create: the token is not valid after this time") \
@@ -116,7 +119,7 @@ enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
 struct hfd_cli_args {
     int argc;
     const char *const *argv;
-    const char *own_flag; /* "--rotate"; NULL = none */
+    const char *own_flag; /* "--json"; NULL = none */
     bool own_given;       /* result */
 };
 

@@ -13,6 +13,7 @@
 #include "driver/fleet/names.h"
 #include "handlers/cli/ask.h"
 #include "handlers/cli/doctor_lines.h"
+#include "handlers/cli/doctor_postgres.h"
 #include "handlers/cli/doctor_remote.h"
 #include "handlers/cli/doctor_server.h"
 #include "handlers/cli/look.h"
@@ -126,9 +127,10 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         finding(d, "data", err.msg);
         return;
     }
-    say_good(d, "data",
-             hfd_arena_printf(&d->lines.mem, "%s can be used; no server runs on it",
-                              d->settings->data.p));
+    say_good(
+        d, "data",
+        hfd_arena_printf(&d->lines.mem, "%s can be used%s", hfd_cli_place_text(d->settings),
+                         hfd_settings_has_postgres(d->settings) ? "" : "; no server runs on it"));
     hfd_doctor_orphans_begin(
         &d->lines,
         &(struct hfd_doctor_orphans){list->count, d->orphans.more, d->orphans.as.remote,
@@ -236,7 +238,7 @@ static void look_at_keys(struct doctor *d)
 
 static void look_at_data(struct doctor *d)
 {
-    const struct hfd_store_config config = {.place.dir = d->settings->data.p, .readers = 1};
+    const struct hfd_store_config config = {.place = hfd_cli_place(d->settings), .readers = 1};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
     const hfd_rc rc = hfd_store_open(&config, &store, &err);
@@ -284,7 +286,8 @@ static enum hfd_exit look_here(struct doctor *d, struct hfd_cli_args *args)
     look_at_settings(d);
     if (hfd_settings_has_postgres(d->settings)) {
         look_at_keys(d);
-        ask_server(d);
+        if (hfd_doctor_postgres(d->settings, &d->lines))
+            look_at_data(d);
     } else if (!has_data(d)) {
         say_good(
             d, "data",

@@ -496,6 +496,15 @@ static void reload(struct serve *s)
     hfd_serve_notify_ready(&s->notify);
 }
 
+/* Takes up changed files. A key ring without replicas waits for SIGHUP. */
+static void watch_files(struct serve *s)
+{
+    hfd_server_watch(s->server, false);
+    if (hfd_settings_has_postgres(s->settings) &&
+        hfd_serve_keys_look(&s->keys, s->store, &s->driver))
+        hfd_serve_reseal_wake(s->reseal);
+}
+
 /* Handles one signal. Returns it if it ends the server, else 0. */
 static uint32_t on_signal(struct serve *s)
 {
@@ -534,7 +543,7 @@ static uint32_t wait_for_the_end(struct serve *s)
         if (fds[0].revents != 0)
             signo = on_signal(s);
         else
-            hfd_server_watch(s->server, false);
+            watch_files(s);
         hfd_serve_notify_look(&s->notify, hfd_server_stall_us(s->server));
     }
     return signo;

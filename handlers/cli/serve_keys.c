@@ -83,6 +83,7 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path,
     }
     if (rc == HFD_OK)
         rc = push(k, ring, &file, err);
+    k->looked = file;
     if (rc == HFD_OK)
         return HFD_EXIT_OK;
     hfd_keyring_free(ring);
@@ -199,4 +200,18 @@ void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
         driver->ring = hfd_serve_keys_ring(k);
     HFD_LOG(HFD_LOG_INFO, changed ? "key ring reloaded" : "key ring unchanged",
             HFD_LOG_CSTR("path", k->path));
+}
+
+bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
+                         struct hfd_driver *driver)
+{
+    struct stat now;
+
+    if (stat(k->path, &now) != 0)
+        now = (struct stat){0};
+    if (hfd_file_same(&now, &k->looked))
+        return false;
+    k->looked = now;
+    hfd_serve_keys_hangup(k, store, driver);
+    return true;
 }

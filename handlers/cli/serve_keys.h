@@ -14,6 +14,7 @@ struct hfd_serve_ring;
 struct hfd_serve_keys {
     const char *path;
     struct stat file;             /* its state before the latest ring was read */
+    struct stat looked;           /* its state at the latest look */
     struct hfd_serve_ring *rings; /* newest first */
 };
 
@@ -51,5 +52,8 @@ enum hfd_exit hfd_serve_keys_exit(hfd_rc rc);
  */
 void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
                            struct hfd_driver *driver);
+/** Does so if the file has changed since the last look. @return true: it did */
+bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
+                         struct hfd_driver *driver);
 
 #endif

@@ -37,7 +37,7 @@ static hfd_rc count_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_ring_uses(tx, &key, &uses, err);
         if (rc == HFD_OK)
             hfd_metric_set(HFD_METRIC_KEY_ROWS,
-                           HFD_LABELS(key.name, key.active ? "active" : "retired"), uses);
+                           HFD_LABELS(key.name, hfd_key_state_name(key.state)), uses);
     }
     return rc;
 }

@@ -117,6 +117,9 @@ struct hfd_map {
    "time to connect to one host of PostgreSQL") \
  X("store.answer_timeout",          store_answer_timeout_us,     DURATION, "5s", 1, 300, \
    "longest wait for one answer of PostgreSQL; then the connection is given up") \
+ X("store.patroni",                 store_patroni,               STR,      "", 0, 0, \
+   "URL of Patroni's REST API, which `doctor` asks for its version: http://HOST:8008/; empty: it " \
+   "is not asked") \
  X("store.queue_max",               store_queue_max,             I64,      "4096", 1, 1000000, \
    "writes that wait for the disk; further ones are answered with 503") \
  X("store.batch_max",               store_batch_max,             I64,      "1024", 1, 100000, \

@@ -97,6 +97,13 @@ static hfd_rc check_store(const void *member, struct hfd_err *err)
     return hfd_setting_expected(err, "sqlite or postgres://USER@HOST:PORT/DATABASE", s);
 }
 
+static hfd_rc check_url(const void *member, struct hfd_err *err)
+{
+    hfd_slice s = *(const hfd_slice *)member;
+
+    return s.len == 0 ? HFD_OK : hfd_url_check(s, err);
+}
+
 static hfd_rc check_backend(const void *member, struct hfd_err *err)
 {
     hfd_slice s = *(const hfd_slice *)member;
@@ -378,6 +385,7 @@ static check_fn *const checks[HFD_SETTING_COUNT] = {
     [HFD_SETTING_http_socket_mode] = check_mode,
     [HFD_SETTING_auth_networks] = check_networks,
     [HFD_SETTING_store] = check_store,
+    [HFD_SETTING_store_patroni] = check_url,
     [HFD_SETTING_backend] = check_backend,
     [HFD_SETTING_path_cluster] = check_path,
     [HFD_SETTING_path_nodepool] = check_path,

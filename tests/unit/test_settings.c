@@ -243,6 +243,7 @@ static const struct {
     {{NULL, {"HFD_DATA="}, {0}}, "data", {"HFD_DATA: ", "expected a path"}},
     {{"store.password_file: /p", {0}, {0}}, "store.password_file", {":1: ", "store: postgres://... with it"}},
     {{"store.password_file: /p\nstore: postgres://u:geheim@h/db", {0}, {0}}, "store.password_file", {":1: ", "without a password beside it"}},
+    {{"store.patroni: h:8008", {0}, {0}}, "store.patroni", {"expected a URL"}},
     {{"store.answer_timeout: 0s", {0}, {0}}, "store.answer_timeout", {"1s to 5m"}},
     {{"store.connect_timeout: 301s", {0}, {0}}, "store.connect_timeout", {"1s to 5m"}},
     {{NULL, {0}, {"--backend", "hyperfleet.example"}}, "backend", {"embedded or the URL", "http:// or https://", "got \"hyperfleet.example\""}},

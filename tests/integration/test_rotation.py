@@ -126,6 +126,33 @@ class OldKey(Ring):
         self.assertEqual(run("doctor", "--data", self.server.data).returncode, 0)
 
 
+class TwoSteps(Ring):
+    def test_prepare_and_activate(self):
+        """A prepared key seals nothing before it is activated; then it seals, as after --rotate."""
+        made = self.make(1, "two")
+        old = self.lines()[-1][0]
+        nothing = run("keygen", "--activate", "--data", self.server.data)
+        self.assertEqual(nothing.returncode, 73, nothing.stdout)
+        self.assertIn("no key is prepared", nothing.stdout)
+        for step, states in (("--prepare", ["active", "prepared"]),
+                             ("--activate", ["retired", "active"])):
+            done = run("keygen", step, "--data", self.server.data)
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertEqual([line[2] for line in self.lines()], states)
+            self.hangup("key ring reloaded")
+            for gid, (body, cookie, secret) in made.items():
+                self.assertEqual(self.secret_of(gid), secret)
+                fresh = self.expect(self.put(gid, body, cookie), 200).cookie
+                self.assertEqual(fresh == cookie, step == "--prepare")
+        self.assertNotEqual(self.lines()[-1][0], old)
+        both = run("keygen", "--prepare", "--rotate", "--data", self.server.data)
+        self.assertEqual(both.returncode, 2, both.stdout)
+        there = run("keygen", "--rotate", "--keys", self.keys(), "--store", "postgres://h/db")
+        self.assertEqual(there.returncode, 2, there.stdout)
+        self.assertIn("keygen --prepare", there.stdout)
+        self.assertIn("keygen --activate", there.stdout)
+
+
 class UnderLoad(Ring):
     def test_under_load(self):
         """Six rotations while clients poll by GET and PUT, change orders and report: no request

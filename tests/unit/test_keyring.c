@@ -151,7 +151,9 @@ static const struct {
     {K1 ":active\n", NULL},
     {K1 ":active", NULL},
     {"# a comment\n\n" K1 ":retired\n#\n" K2 ":active\n", NULL},
+    {K1 ":prepared\n" K2 ":active\n", NULL},
     {"", "no active key"},
+    {K1 ":prepared\n", "no active key"},
     {"# " K1 ":active\n", "no active key"},
     {K1 ":retired\n", "no active key"},
     {K1 ":active\n" K2 ":active\n", "line 2: a second active key"},
@@ -340,6 +342,66 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     assert_int_equal(open_with(before, fx, sealed, &plain), HFD_COOKIE);
     assert_null(plain.p);
     hfd_keyring_free(before);
+    hfd_keyring_free(after);
+}
+
+static void expect_file(struct fixture *fx, const char *wanted)
+{
+    char text[2048];
+
+    (void)read_text(fx->path, text, sizeof(text));
+    if (strstr(text, wanted) == NULL)
+        fail_msg("no \"%s\" in \"%s\"", wanted, text);
+}
+
+/* Two steps: a prepared key opens alone, and seals when it is activated. Other keys open on. */
+static void keyring_prepare_and_activate(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_keyring *before, *prepared, *after;
+    struct hfd_key_view key;
+    struct hfd_err err = {0};
+    struct hfd_buf ids;
+    hfd_slice sealed, plain;
+    char first[9], second[9], wanted[160];
+
+    write_text(fx->path, HFD_SLICE("# note\n" K1 ":active\n"), 0600);
+    assert_int_equal(hfd_keyring_activate(fx->path, "", &err), HFD_CONFLICT);
+    assert_non_null(strstr(err.msg, "no key is prepared"));
+    before = load(fx->path);
+    assert_int_equal(hfd_keyring_prepare(fx->path, &fx->rng.rng, first, NULL), HFD_OK);
+    expect_file(fx, "# note\n" K1 ":active\n");
+    assert_int_equal(hfd_keyring_prepare(fx->path, &fx->rng.rng, second, NULL), HFD_OK);
+    prepared = load(fx->path);
+    assert_int_equal(hfd_keyring_count(prepared), 3);
+    hfd_keyring_view(prepared, 2, &key);
+    assert_int_equal(key.state, HFD_KEY_PREPARED);
+    assert_false(key.active);
+    assert_string_equal(hfd_key_state_name(key.state), "prepared");
+    hfd_buf_init(&ids, 256);
+    hfd_keyring_ids(prepared, &ids);
+    (void)snprintf(wanted, sizeof(wanted), "00000001,%s,%s", first, second);
+    assert_true(hfd_slice_is(hfd_buf_slice(&ids), wanted));
+    hfd_buf_fini(&ids);
+    sealed = seal(prepared, fx, "hello");
+    assert_int_equal(open_with(before, fx, sealed, &plain), HFD_OK);
+
+    assert_int_equal(hfd_keyring_activate(fx->path, first, &err), HFD_CONFLICT);
+    assert_non_null(strstr(err.msg, "was prepared meanwhile"));
+    assert_int_equal(hfd_keyring_activate(fx->path, second, NULL), HFD_OK);
+    expect_file(fx, "# note\n" K1 ":retired\n");
+    after = load(fx->path);
+    hfd_keyring_view(after, 1, &key);
+    assert_int_equal(key.state, HFD_KEY_RETIRED); /* an older one is not activated later */
+    sealed = seal(after, fx, "hello");
+    hfd_keyring_view(after, 2, &key);
+    assert_true(key.active);
+    assert_memory_equal(sealed.p, key.id, HFD_KEY_ID_BYTES);
+    assert_int_equal(open_with(before, fx, sealed, &plain), HFD_COOKIE);
+    assert_int_equal(open_with(prepared, fx, sealed, &plain), HFD_OK);
+    assert_int_equal(hfd_keyring_activate(fx->path, "", &err), HFD_CONFLICT);
+    hfd_keyring_free(before);
+    hfd_keyring_free(prepared);
     hfd_keyring_free(after);
 }
 
@@ -647,6 +709,7 @@ int main(void)
         cmocka_unit_test(key_list_parse_has_limits),
         cmocka_unit_test_setup_teardown(keyring_load_checks_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_keeps_old_keys_opening, setup, teardown),
+        cmocka_unit_test_setup_teardown(keyring_prepare_and_activate, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_fingerprint_outlives_rotation, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_survives_kills, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_rotate_refuses_and_changes_nothing, setup,

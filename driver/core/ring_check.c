@@ -107,6 +107,23 @@ static bool has_key(const struct hfd_ring_key_list *stored, const char *name)
     return false;
 }
 
+/* Refuses the ring of another database: it has none of the keys that were noted. */
+static hfd_rc check_shared(const struct hfd_ring_call *call, const struct hfd_ring_key_list *stored,
+                           struct hfd_err *err)
+{
+    struct hfd_key_view key;
+
+    for (size_t i = 0; i < stored->count; i++)
+        if (find_key(call->ring, stored->rows[i].id, &key))
+            return HFD_OK;
+    if (stored->count == 0)
+        return HFD_OK;
+    return hfd_fail(err, HFD_CONFLICT,
+                    "key ring %.80s is not that of the database: it has none of its keys, such as "
+                    "%.*s. All replicas need the same key ring",
+                    call->path, HFD_SLICE_FMT(stored->rows[0].id));
+}
+
 hfd_rc hfd_ring_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct hfd_ring_call *call = arg;
@@ -116,6 +133,8 @@ hfd_rc hfd_ring_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     hfd_arena_init(&mem, MEM_MAX);
     rc = hfd_ring_key_row_list(tx, &mem, &stored, err);
+    if (rc == HFD_OK && call->shared)
+        rc = check_shared(call, &stored, err);
     if (rc == HFD_OK)
         rc = check_keys(tx, call, &stored, err);
     for (size_t i = 0; rc == HFD_OK && !call->look && i < hfd_keyring_count(call->ring); i++) {

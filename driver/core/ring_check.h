@@ -13,13 +13,14 @@ struct hfd_ring_call {
     const struct hfd_keyring *ring;
     const char *path; /* for messages */
     bool look;        /* writes nothing */
+    bool shared;      /* replicas use the database: they have a key in common */
 };
 
 /**
  * A transaction function; arg is a struct hfd_ring_call. Notes keys that are new, and forgets those
  * that nothing needs any more.
- * @return HFD_OK, HFD_INVALID (a key is not the one it was), HFD_CONFLICT (a key is missing),
- * HFD_IO
+ * @return HFD_OK, HFD_INVALID (a key is not the one it was), HFD_CONFLICT (a key is missing, or
+ * with `shared` all are), HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_ring_check(struct hfd_txn *tx, void *arg, struct hfd_err *err);
 

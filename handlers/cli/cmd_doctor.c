@@ -63,8 +63,10 @@ static void find_damaged(void *ctx, const char *text)
 /* Compares the key ring with the data. */
 static hfd_rc look_at_ring(struct doctor *d, struct hfd_txn *tx, struct hfd_err *err)
 {
-    struct hfd_ring_call call = {
-        .ring = d->ring, .path = hfd_cli_keys_path(d->settings), .look = true};
+    struct hfd_ring_call call = {.ring = d->ring,
+                                 .path = hfd_cli_keys_path(d->settings),
+                                 .look = true,
+                                 .shared = hfd_settings_has_postgres(d->settings)};
     hfd_rc rc = HFD_OK;
 
     if (d->ring != NULL && call.path != NULL)

@@ -71,7 +71,7 @@ enum hfd_exit hfd_serve_keys_open(struct hfd_serve_keys *k, const char *path,
     struct stat file;
     hfd_rc rc;
 
-    *k = (struct hfd_serve_keys){.path = path};
+    *k = (struct hfd_serve_keys){.path = path, .shared = need == HFD_SERVE_RING_SHARED};
     rc = load(k, &file, &ring, err);
     if (rc == HFD_NOT_FOUND && need != HFD_SERVE_RING_MAKE)
         return miss(path, need, err);
@@ -165,7 +165,8 @@ static void drop_newest(struct hfd_serve_keys *k)
 hfd_rc hfd_serve_keys_check(const struct hfd_serve_keys *k, struct hfd_store *store,
                             struct hfd_err *err)
 {
-    struct hfd_ring_call call = {.ring = hfd_serve_keys_ring(k), .path = k->path};
+    struct hfd_ring_call call = {
+        .ring = hfd_serve_keys_ring(k), .path = k->path, .shared = k->shared};
 
     return hfd_store_update_wait(store, hfd_ring_check, &call, err);
 }

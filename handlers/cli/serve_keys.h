@@ -13,6 +13,7 @@ struct hfd_serve_ring;
 
 struct hfd_serve_keys {
     const char *path;
+    bool shared;                  /* replicas use the database too */
     struct stat file;             /* its state before the latest ring was read */
     struct stat looked;           /* its state at the latest look */
     struct hfd_serve_ring *rings; /* newest first */

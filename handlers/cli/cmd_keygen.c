@@ -1,7 +1,7 @@
 /*
- * hyperfleet-driver keygen: creates the key ring, or brings a new key into it: --rotate in one step
- * for one server, --prepare and --activate in two steps for replicas. Never overwrites a key ring.
- * Prints no key. Thread: main.
+ * hyperfleet-driver keygen: creates the key ring, or brings a new key into it. --rotate does so in
+ * one step for one server, --prepare and --activate in two steps for replicas. Never overwrites a
+ * key ring. Prints no key. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/keyring_file.h"
@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-/* What the command does; without a flag it makes a ring. */
+/* The steps of a key; without a flag the command makes a ring. */
 enum step {
     STEP_MAKE,
     STEP_ROTATE,

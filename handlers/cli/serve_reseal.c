@@ -36,8 +36,8 @@ static hfd_rc count_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         hfd_keyring_view(ring, i, &key);
         rc = hfd_ring_uses(tx, &key, &uses, err);
         if (rc == HFD_OK)
-            hfd_metric_set(HFD_METRIC_KEY_ROWS,
-                           HFD_LABELS(key.name, hfd_key_state_name(key.state)), uses);
+            hfd_metric_set(HFD_METRIC_KEY_ROWS, HFD_LABELS(key.name, hfd_key_state_name(key.state)),
+                           uses);
     }
     return rc;
 }

@@ -142,6 +142,62 @@ static hfd_rc check_bounds(hfd_slice text, struct hfd_err *err)
     return HFD_OK;
 }
 
+#define PATH_MAX_CHARS 128 /* of a path in a message; a longer one is cut */
+
+/* Adds to a path in front of what stands there already; `rest` is its length. */
+static size_t put_before(char path[PATH_MAX_CHARS], size_t rest, const char *step)
+{
+    const size_t len = strlen(step), dot = rest > 0 && path[0] != '[';
+
+    if (len + dot + rest >= PATH_MAX_CHARS)
+        return rest;
+    memmove(path + len + dot, path, rest);
+    memcpy(path, step, len);
+    if (dot)
+        path[len] = '.';
+    return len + dot + rest;
+}
+
+/* Finds a text with a NUL. @return the length of its path, from `v` on; -1 = there is none */
+static ptrdiff_t find_nul(const json_t *v, char path[PATH_MAX_CHARS])
+{
+    const json_t *item;
+    const char *key;
+    char index[24];
+    size_t i;
+
+    if (json_is_string(v))
+        return memchr(json_string_value(v), '\0', json_string_length(v)) != NULL ? 0 : -1;
+    json_object_foreach ((json_t *)(uintptr_t)v, key, item) {
+        const ptrdiff_t rest = find_nul(item, path);
+
+        if (rest >= 0)
+            return (ptrdiff_t)put_before(path, (size_t)rest, key);
+    }
+    json_array_foreach (v, i, item) {
+        const ptrdiff_t rest = find_nul(item, path);
+
+        (void)snprintf(index, sizeof(index), "[%zu]", i);
+        if (rest >= 0)
+            return (ptrdiff_t)put_before(path, (size_t)rest, index);
+    }
+    return -1;
+}
+
+/* Names the member whose text has a NUL: PostgreSQL cannot search a document with one. */
+static hfd_rc fail_nul(hfd_slice text, const json_error_t *je, struct hfd_err *err)
+{
+    json_t *doc = json_loadb(text.p, text.len,
+                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    char path[PATH_MAX_CHARS] = "";
+    const ptrdiff_t len = doc != NULL ? find_nul(doc, path) : -1;
+
+    json_decref(doc);
+    return hfd_fail(err, HFD_MALFORMED,
+                    "line %d, column %d: %.*s%s\\u0000 is not allowed in a text", je->line,
+                    je->column, len > 0 ? (int)len : 0, path, len > 0 ? ": " : "");
+}
+
 hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
 {
     json_error_t je;
@@ -170,8 +226,7 @@ hfd_rc hfd_json_parse(hfd_slice text, json_t **out, struct hfd_err *err)
     /* The parser's own text would name a flag of its interface. */
     if (json_error_code(&je) == json_error_null_character ||
         json_error_code(&je) == json_error_null_byte_in_key)
-        return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: \\u0000 is not allowed in a text",
-                        je.line, je.column);
+        return fail_nul(text, &je, err);
     /* The parser may quote the text ("near '...'"), which can hold a secret. */
     quote = strstr(je.text, " near '");
     return hfd_fail(err, HFD_MALFORMED, "line %d, column %d: %.*s", je.line, je.column,

@@ -16,7 +16,9 @@ struct hfd_key_text {
     bool full; /* more was added than a file may have */
 };
 
+/** Makes an empty text. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_key_text_init(struct hfd_key_text *t, struct hfd_err *err);
+/** Wipes and frees it. */
 void hfd_key_text_fini(struct hfd_key_text *t);
 /** Returns the text so far, borrowed. */
 hfd_slice hfd_key_text_slice(const struct hfd_key_text *t);

@@ -88,6 +88,9 @@ static void json_parse_message_is_discreet(void **state)
     assert_int_equal(hfd_json_parse(S("{\"a\":\n\"b\\u0000\"}"), &v, &err), HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "line 2, column "));
     assert_non_null(strstr(err.msg, "\\u0000 is not allowed in a text"));
+    assert_int_equal(hfd_json_parse(S("{\"b\":[{},{\"c\":{\"d\":\"x\\u0000\"}}]}"), &v, &err),
+                     HFD_MALFORMED);
+    assert_non_null(strstr(err.msg, ": b[1].c.d: \\u0000 is not allowed in a text"));
     assert_int_equal(hfd_json_parse(S("{\"a\\u0000\":1}"), &v, &err), HFD_MALFORMED);
     assert_non_null(strstr(err.msg, "\\u0000 is not allowed in a text"));
 }

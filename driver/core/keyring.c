@@ -233,16 +233,6 @@ void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_
     (void)sodium_bin2hex(out->name, sizeof(out->name), out->id, sizeof(out->id));
 }
 
-void hfd_keyring_ids(const struct hfd_keyring *ring, struct hfd_buf *b)
-{
-    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
-        struct hfd_key_view key;
-
-        hfd_keyring_view(ring, i, &key);
-        hfd_buf_addf(b, "%s%s", i > 0 ? "," : "", key.name);
-    }
-}
-
 bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed)
 {
     return sealed.len >= HFD_KEY_ID_BYTES &&

@@ -8,7 +8,6 @@
 #define HFD_CORE_KEYRING_H
 
 #include "driver/base/arena.h"
-#include "driver/base/buf.h"
 #include "driver/base/rng.h"
 
 struct hfd_keyring;
@@ -67,8 +66,6 @@ struct hfd_key_view {
 const char *hfd_key_state_name(enum hfd_key_state state);
 size_t hfd_keyring_count(const struct hfd_keyring *ring);
 void hfd_keyring_view(const struct hfd_keyring *ring, size_t at, struct hfd_key_view *out);
-/** Adds the ids of all keys with commas between them: what a replica tells the others. */
-void hfd_keyring_ids(const struct hfd_keyring *ring, struct hfd_buf *b);
 
 /** True if a sealed text or a digest is of the active key. */
 bool hfd_keyring_is_active(const struct hfd_keyring *ring, hfd_slice sealed);

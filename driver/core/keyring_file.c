@@ -255,8 +255,8 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
     if (rc == HFD_OK)
         sweep(&f);
     close_fd(&f.fd);
-    if (rc == HFD_OK)
-        rc = hfd_key_list_parse(hfd_key_text_slice(&text), &keys, &why);
+    if (rc == HFD_OK && hfd_key_list_parse(hfd_key_text_slice(&text), &keys, &why) != HFD_OK)
+        rc = fail_named(err, path, &why);
     hfd_key_text_fini(&text);
     if (rc != HFD_OK)
         return rc;

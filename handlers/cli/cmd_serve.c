@@ -460,29 +460,6 @@ static void close_steps(struct serve *s, size_t opened)
     }
 }
 
-static void log_ready(struct serve *s)
-{
-    int port = hfd_server_port(s->server, HFD_LISTENER_MAIN);
-    int ops_port = hfd_server_port(s->server, HFD_LISTENER_OPS);
-    const hfd_slice main_url = hfd_serve_url(s->settings, hfd_server_has_tls(s->server),
-                                             s->settings->listen, port),
-                    ops_url = hfd_serve_url(s->settings, hfd_server_has_tls(s->server),
-                                            s->settings->ops_listen, ops_port);
-    char *folder = realpath(s->settings->data.p, NULL);
-    const char *place = folder != NULL ? folder : hfd_cli_place_text(s->settings);
-
-    hfd_serve_ops_write(s->settings, ops_port);
-    HFD_LOG(HFD_LOG_INFO, "ready", HFD_LOG_STR("url", main_url), HFD_LOG_STR("ops_url", ops_url),
-            HFD_LOG_INT("port", port), HFD_LOG_INT("ops_port", ops_port),
-            HFD_LOG_CSTR(folder != NULL ? "data" : "store", place),
-            HFD_LOG_CSTR("version", HFD_VERSION),
-            HFD_LOG_CSTR("demo", s->settings->demo_us < 0 ? "off" : "on"),
-            HFD_LOG_CSTR("authentication", hfd_guard_is_on(s->guard) ? "on" : "off"),
-            HFD_LOG_STR("backend", s->settings->backend));
-    free(folder);
-    hfd_serve_greet(s->settings, main_url, ops_url);
-}
-
 static void reload(struct serve *s)
 {
     hfd_serve_notify_reloading(&s->notify);
@@ -501,8 +478,10 @@ static void watch_files(struct serve *s)
 {
     hfd_server_watch(s->server, false);
     if (hfd_settings_has_postgres(s->settings) &&
-        hfd_serve_keys_look(&s->keys, s->store, &s->driver))
+        hfd_serve_keys_look(&s->keys, s->store, &s->driver)) {
+        hfd_serve_replica_keys(s->keeper, s->driver.ring);
         hfd_serve_reseal_wake(s->reseal);
+    }
 }
 
 /* Handles one signal. Returns it if it ends the server, else 0. */
@@ -564,7 +543,8 @@ static void run(struct serve *s)
                     HFD_LOG_CSTR("error", err.msg));
     }
     if (opened == STEP_COUNT && !s->ended) {
-        log_ready(s);
+        hfd_serve_ready(
+            &(struct hfd_serve_ready){s->settings, s->server, hfd_guard_is_on(s->guard)});
         hfd_serve_notify_ready(&s->notify);
         signo = wait_for_the_end(s);
         hfd_serve_notify_stopping(&s->notify);

@@ -1,7 +1,7 @@
 /*
- * hyperfleet-driver keygen: creates the key ring, or brings a new key into it. --rotate does so in
- * one step for one server, --prepare and --activate in two steps for replicas. Never overwrites a
- * key ring. Prints no key. Thread: main.
+ * hyperfleet-driver keygen: creates the key ring, or brings a new key into it. One server takes it
+ * in one step (--rotate), replicas in two (--prepare, --activate). Never overwrites a key ring.
+ * Prints no key. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/core/keyring_file.h"

@@ -151,7 +151,30 @@ static void binary(struct hfd_sql *q, const struct hfd_filter *f, enum hfd_filte
     hfd_buf_addc(&q->text, ')');
 }
 
-/* A backslash takes a wildcard literally, as HyperFleet's own database has it. */
+/* Returns true when a backslash at the end takes nothing literally. */
+static bool ends_open(hfd_slice pattern)
+{
+    size_t slashes = 0;
+
+    while (slashes < pattern.len && pattern.p[pattern.len - 1 - slashes] == '\\')
+        slashes++;
+    return slashes % 2 == 1;
+}
+
+/* Adds a condition that no value meets. */
+static void never(struct hfd_sql *q, const struct hfd_filter *f)
+{
+    hfd_buf_addc(&q->text, '(');
+    operand(q, f, false);
+    hfd_buf_lit(&q->text, " < ");
+    operand(q, f, false);
+    hfd_buf_addc(&q->text, ')');
+}
+
+/*
+ * A backslash takes a wildcard literally, as HyperFleet's own database has it. A pattern that ends
+ * in an open one meets nothing: some engines fail for it.
+ */
 static void like(struct hfd_sql *q, const struct hfd_filter *f)
 {
     /* Only members of spec are long. */
@@ -163,6 +186,10 @@ static void like(struct hfd_sql *q, const struct hfd_filter *f)
 
     if (lower.end == NULL)
         q->text.rc = HFD_NOMEM;
+    if (ends_open(f->values[0].text)) {
+        never(q, f);
+        return;
+    }
 
     hfd_buf_add(&q->text, hfd_slice_of(words.begin));
     hfd_buf_add(&q->text, fold ? hfd_slice_of(lower.begin) : HFD_SLICE(""));

@@ -5,6 +5,8 @@
 #include "store/job.h"
 #include "store/store_int.h"
 
+#define AGAIN_WITHIN_US HFD_US_PER_S
+
 /*
  * A broken connection is opened anew. It lost nothing but its snapshot, and its failure says
  * nothing about the next one.
@@ -278,18 +280,23 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
                       struct hfd_err *err)
 {
     struct hfd_err why;
+    struct hfd_writer *w;
+    int64_t began_us = 0;
     hfd_rc rc;
 
     HFD_CHECK_OBJ(reader, READER_MAGIC);
-    rc = hfd_away_check(&reader->store->writer.away, err);
+    w = &reader->store->writer;
+    rc = hfd_away_check(&w->away, err);
     if (rc != HFD_OK)
         return rc;
-    rc = read_now(reader, fn, arg, err);
-    if (rc != HFD_AWAY)
-        return rc;
-    rc = read_now(reader, fn, arg, &why); /* it was lost since its last use */
+    if (w->shared)
+        began_us = hfd_clock_mono_us(w->clock);
+    rc = read_now(reader, fn, arg, &why);
+    /* The connection was lost since its last use; a server that is silent is not asked again. */
+    if (rc == HFD_AWAY && hfd_clock_mono_us(w->clock) - began_us < AGAIN_WITHIN_US)
+        rc = read_now(reader, fn, arg, &why);
     if (rc == HFD_AWAY)
-        hfd_away_note(&reader->store->writer.away, &why);
+        hfd_away_note(&w->away, &why);
     if (rc != HFD_OK && err != NULL)
         *err = why;
     return rc;

@@ -1006,6 +1006,8 @@ static void plans_use_the_indexes(void **state)
                                               {.field = HFD_FIELD_CREATED_TIME}};
     struct fixture *fx = *state;
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (size_t order = 0; order < 3; order++) {
             struct hfd_fleet_query q;
@@ -1141,6 +1143,8 @@ static void common_pages_are_not_sorted(void **state)
         {.field = HFD_FIELD_CREATED_TIME}, {.field = HFD_FIELD_CREATED_TIME, .descending = true}};
     struct fixture *fx = *state;
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
         struct hfd_fleet_query q;
         struct hfd_search_sql sql;
@@ -1336,6 +1340,10 @@ static void older_labels_are_found(void **state)
     struct hfd_stmt *st;
     bool row;
 
+    if (test_on_postgres()) {
+        ok(fx, hfd_db_begin(fx->db, &fx->err)); /* which the end of each test rolls back */
+        skip();                                 /* such rows are of SQLite alone */
+    }
     ok(fx, hfd_migrate(fx->db, hfd_migrations, LABELS_MIGRATION - 1, &fx->err));
     ok(fx, hfd_db_begin(fx->db, &fx->err));
     ok(fx, hfd_db_exec(fx->db, stored, &fx->err));

@@ -510,7 +510,8 @@ static void names_are_unique_among_the_living(void **state)
     add(fx, nodepool("p2", "c2", "n", 3));
     add(fx, cluster("c3", "m", 4));
     row = cluster("c3", "n", 4);
-    assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_CONFLICT);
+    if (!test_on_postgres()) /* there it ends the transaction */
+        assert_int_equal(hfd_fleet_row_update(&fx->tx, &row, &fx->err), HFD_CONFLICT);
     dead.deleted_us = 5;
     assert_int_equal(hfd_fleet_row_update(&fx->tx, &dead, NULL), HFD_OK);
     assert_int_equal(
@@ -1140,6 +1141,8 @@ static void an_older_history_is_numbered(void **state)
     struct hfd_history_list list;
     char base[TMPDIR_MAX];
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     tmpdir_make(base);
     assert_int_equal(test_db_open(base, HFD_DB_WRITER, &tx.db, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(tx.db, hfd_migrations, 3, NULL), HFD_OK);
@@ -1452,6 +1455,8 @@ static void damaged_rows_are_told(void **state)
     };
     struct fixture *fx = *state;
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
         struct hfd_fleet_row row;
         struct hfd_fleet_list list;
@@ -1600,6 +1605,8 @@ static void each_column_is_in_a_checksum(void **state)
 {
     struct fixture *fx = *state;
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     for (size_t t = 0; t < SUMMED; t++) {
         char *names, *save = NULL;
         size_t tried = 0;
@@ -1700,6 +1707,8 @@ static void damaged_times_are_told(void **state)
                                                 .due_us = 30};
     int64_t next_us;
 
+    if (test_on_postgres())
+        skip(); /* the SQL is of SQLite */
     assert_int_equal(hfd_remote_row_put(&fx->tx, &work, NULL), HFD_OK);
     assert_int_equal(hfd_remote_orphan_row_put(&fx->tx, &stray, NULL), HFD_OK);
     assert_int_equal(hfd_db_exec(fx->tx.db,

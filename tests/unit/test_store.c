@@ -842,6 +842,8 @@ static void files_are_private(void **state)
     struct stat st;
     char path[256];
 
+    if (test_on_postgres())
+        skip(); /* of files */
     assert_int_equal(put_wait(fx, "g", "a", HFD_OK, NULL), HFD_OK);
     assert_int_equal(stat(fx->dir, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
@@ -876,6 +878,8 @@ static void second_open_names_the_holder(void **state)
     struct hfd_err err;
     char pid[24];
 
+    if (test_on_postgres())
+        skip(); /* of files */
     assert_int_equal(hfd_store_open(&config, &second, &err), HFD_CONFLICT);
     assert_null(second);
     (void)snprintf(pid, sizeof(pid), "process %ld;", (long)getpid());
@@ -913,6 +917,8 @@ static void bad_folders_are_refused(void **state)
     struct fixture *fx = *state;
     static const char *const below[] = {"absent/data", "data/lock", "data/lock/x"};
 
+    if (test_on_postgres())
+        skip(); /* of files */
     for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
         char path[256];
         struct hfd_store_config config = {.place = test_place(path)};
@@ -961,6 +967,8 @@ static void garbage_is_refused(void **state)
     char junk[8192];
     int fd;
 
+    if (test_on_postgres())
+        skip(); /* of files */
     close_store(fx);
     memset(junk, 'x', sizeof(junk));
     (void)snprintf(path, sizeof(path), "%s/store.db", fx->dir);

@@ -67,7 +67,7 @@ static hfd_rc write_pair(struct hfd_txn *tx, size_t i, int64_t generation, struc
         .created_us = generation,
     };
     struct hfd_part_row part = {.guresid = res.guresid,
-                                .fleet_id = HFD_SLICE("f"),
+                                .fleet_id = res.guresid,
                                 .kind = HFD_KIND_CLUSTER,
                                 .generation = generation};
     hfd_rc rc = hfd_resource_row_put(tx, &res, err);

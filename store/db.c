@@ -269,3 +269,12 @@ hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
     hfd_stmt_done(st);
     return rc;
 }
+
+hfd_rc hfd_db_signal(struct hfd_db *db, const struct hfd_db_signal *signal, bool *heard,
+                     struct hfd_err *err)
+{
+    *heard = false;
+    return engine_of(db)->signal != NULL
+               ? engine_of(db)->signal(db, signal, heard, err)
+               : hfd_fail(err, HFD_INVALID, "the database has no signals between servers");
+}

@@ -95,6 +95,19 @@ HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
 /** Gives the wall clock of the machine that the database runs on. */
 HFD_MUST_CHECK hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err);
+/** A signal to the other servers of a database, and the wait for one. */
+struct hfd_db_signal {
+    bool send;       /* first sends one */
+    int fd;          /* ends the wait when it can be read; -1 = none */
+    int64_t wait_us; /* the longest wait */
+};
+/**
+ * Sends a signal, or waits for one. The connection is used for nothing else.
+ * @param heard  another server sent one since the last call
+ * @return HFD_OK, HFD_INVALID (this engine has none), HFD_AWAY
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_signal(struct hfd_db *db, const struct hfd_db_signal *signal,
+                                    bool *heard, struct hfd_err *err);
 /** Gives the size of the database as the connection sees it. */
 HFD_MUST_CHECK hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 

@@ -62,6 +62,9 @@ struct hfd_engine {
     bool (*stmt_is_stuck)(const struct hfd_stmt *st);
     bool (*stmt_col_is_null)(struct hfd_stmt *st, int at);
     hfd_slice (*stmt_col_text)(struct hfd_stmt *st, int at, struct hfd_arena *mem);
+    /* NULL = there is never another server */
+    hfd_rc (*signal)(struct hfd_db *db, const struct hfd_db_signal *signal, bool *heard,
+                     struct hfd_err *err);
     const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
 };
 

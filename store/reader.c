@@ -301,3 +301,14 @@ hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg
         *err = why;
     return rc;
 }
+
+hfd_rc hfd_store_signal(struct hfd_store_reader *reader, const struct hfd_db_signal *signal,
+                        bool *heard, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(reader, READER_MAGIC);
+    *heard = false;
+    rc = reopen_if_broken(&reader->store->place, &reader->db, err);
+    return rc == HFD_OK ? hfd_db_signal(reader->db, signal, heard, err) : rc;
+}

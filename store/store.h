@@ -180,4 +180,13 @@ void hfd_store_reader_close(struct hfd_store_reader **reader);
 HFD_MUST_CHECK hfd_rc hfd_store_read(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *arg,
                                      struct hfd_err *err);
 
+struct hfd_db_signal;
+/**
+ * hfd_db_signal on the connection of a reader, which is used for nothing else. After a failure it
+ * connects again. Thread: the one that opened the reader.
+ */
+HFD_MUST_CHECK hfd_rc hfd_store_signal(struct hfd_store_reader *reader,
+                                       const struct hfd_db_signal *signal, bool *heard,
+                                       struct hfd_err *err);
+
 #endif

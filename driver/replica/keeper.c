@@ -7,6 +7,7 @@
 #include "driver/base/thread.h"
 #include "driver/replica/db_clock.h"
 #include "driver/replica/plan.h"
+#include "driver/replica/wake.h"
 #include "store/rows_replica.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct hfd_keeper {
     char id[HFD_REPLICA_ID_LEN + 1], name[NAME_MAX_BYTES];
     struct hfd_db_clock db_clock;
     pthread_t thread;
+    struct hfd_wake *wakes;          /* NULL = none */
     struct hfd_store_reader *reader; /* the thread's, or the one of the beats */
 
     pthread_mutex_t lock; /* of the rest */
@@ -223,6 +225,14 @@ static void show(const struct hfd_keeper *k)
     hfd_metric_set(HFD_METRIC_DB_CLOCK, NULL, hfd_db_clock_ahead_us(&k->db_clock) / HFD_US_PER_S);
 }
 
+/* Under the lock. */
+static void call_listeners(const struct hfd_keeper *k)
+{
+    for (size_t i = 0; i < LISTENERS_MAX; i++)
+        if (k->listeners[i].fn != NULL)
+            k->listeners[i].fn(k->listeners[i].ctx);
+}
+
 /* A change of the shards, and of being outdated, is logged. Under the lock. */
 static void tell(struct hfd_keeper *k, int64_t was, bool was_outdated)
 {
@@ -238,9 +248,7 @@ static void tell(struct hfd_keeper *k, int64_t was, bool was_outdated)
     HFD_LOG(HFD_LOG_INFO, "this replica holds other shards",
             HFD_LOG_INT("was", hfd_shard_count(was)), HFD_LOG_INT("now", hfd_shard_count(now)),
             HFD_LOG_INT("replicas", k->live));
-    for (size_t i = 0; i < LISTENERS_MAX; i++)
-        if (k->listeners[i].fn != NULL)
-            k->listeners[i].fn(k->listeners[i].ctx);
+    call_listeners(k);
 }
 
 static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us)
@@ -382,6 +390,21 @@ hfd_rc hfd_keeper_check(const struct hfd_keeper *k, struct hfd_txn *tx, const st
     return rc;
 }
 
+static void on_heard(void *ctx)
+{
+    struct hfd_keeper *k = ctx;
+
+    (void)pthread_mutex_lock(&k->lock);
+    call_listeners(k);
+    (void)pthread_mutex_unlock(&k->lock);
+}
+
+void hfd_keeper_note(struct hfd_keeper *k)
+{
+    if (k != NULL && k->wakes != NULL)
+        hfd_wake_note(k->wakes);
+}
+
 const struct hfd_clock *hfd_keeper_clock(const struct hfd_keeper *k)
 {
     return &k->db_clock.clock;
@@ -479,6 +502,7 @@ void hfd_keeper_free(struct hfd_keeper *k)
     if (k == NULL)
         return;
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
+    hfd_wake_stop(&k->wakes);
     hfd_store_reader_close(&k->reader);
     (void)pthread_cond_destroy(&k->wake);
     (void)pthread_mutex_destroy(&k->lock);
@@ -528,6 +552,8 @@ hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config, struct hfd_keepe
         return rc;
     rc = hfd_keeper_beat(k, err);
     hfd_store_reader_close(&k->reader); /* the thread opens its own */
+    if (rc == HFD_OK && !config->alone)
+        rc = hfd_wake_start(&(struct hfd_wake_config){config->store, on_heard, k}, &k->wakes, err);
     if (rc == HFD_OK)
         rc = hfd_thread_start(&(struct hfd_thread){"hfd-replica", "thread of the leases", run, k},
                               &k->thread, err);

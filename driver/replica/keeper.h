@@ -32,6 +32,7 @@ struct hfd_keeper_config {
     const char *key_ids; /* of its key ring, with commas */
     struct hfd_replica_settings settings;
     int64_t beat_us, lease_us; /* 0 = as above */
+    bool alone;                /* without wake-ups between replicas: their store has none */
 };
 
 /**
@@ -81,7 +82,12 @@ struct hfd_keeper_state {
 };
 void hfd_keeper_state(struct hfd_keeper *keeper, struct hfd_keeper_state *out);
 
-/** Called when the shards that are held change. It is quick, and calls no function of the keeper.
+/** Work was committed that may be another's: others look soon. Never waits. Accepts NULL. */
+void hfd_keeper_note(struct hfd_keeper *keeper);
+
+/**
+ * Called when the shards that are held change, or another replica has committed work. It is quick,
+ * and calls no function of the keeper.
  */
 typedef void hfd_keeper_changed_fn(void *ctx);
 /** Has fn called from now on. NULL: never. */

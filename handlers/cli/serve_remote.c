@@ -3,16 +3,27 @@
 
 #include "driver/backend/remote/work.h"
 #include "driver/core/resource.h"
+#include "driver/replica/keeper.h"
 #include "handlers/cli/look.h"
 
-static void polled(void *remote, hfd_slice guresid)
+static void polled(void *ctx, hfd_slice guresid)
 {
-    hfd_remote_asked(remote, guresid);
+    const struct hfd_serve_remote *r = ctx;
+
+    hfd_remote_asked(r->thread, guresid);
 }
 
-static void wake(void *remote)
+static void wake(void *ctx)
 {
-    hfd_remote_wake(remote);
+    const struct hfd_serve_remote *r = ctx;
+
+    hfd_remote_wake(r->thread);
+    hfd_keeper_note(r->keeper);
+}
+
+static void on_news(void *thread)
+{
+    hfd_remote_wake(thread);
 }
 
 /* Without TLS, others on the way can read the token. */
@@ -47,7 +58,7 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
     hfd_rc rc;
 
     config.http.clock = parts->clock;
-    *r = (struct hfd_serve_remote){.thread = NULL};
+    *r = (struct hfd_serve_remote){.keeper = parts->keeper};
     if (!hfd_look_is_remote(s))
         return HFD_EXIT_OK;
     hfd_keyring_fingerprint(d->ring, r->owner);
@@ -67,7 +78,8 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
     warn_of_plain_http(s);
     rc = hfd_remote_start(&config, &r->thread, err);
     if (rc == HFD_OK) {
-        d->worker = (struct hfd_backend_worker){r->thread, polled, wake};
+        d->worker = (struct hfd_backend_worker){r, polled, wake};
+        hfd_keeper_listen(r->keeper, on_news, r->thread);
         /* The store may be older than existing HyperFleet resources. */
         hfd_remote_asked(r->thread, HFD_REMOTE_ORPHANS);
         return HFD_EXIT_OK;
@@ -77,6 +89,7 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
 
 void hfd_serve_remote_close(struct hfd_serve_remote *r)
 {
+    hfd_keeper_unlisten(r->keeper, r->thread);
     hfd_remote_stop(&r->thread);
 }
 

@@ -11,6 +11,7 @@ struct hfd_serve_remote {
     struct hfd_remote_policy policy;
     char owner[HFD_FINGERPRINT_CHARS + 1];
     struct hfd_remote *thread;
+    struct hfd_keeper *keeper; /* NULL = the only server */
 };
 
 /** Parts of the server that the thread works with. */

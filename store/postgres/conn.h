@@ -34,6 +34,7 @@ struct hfd_db {
     size_t stmts;
     size_t stmts_in_use;
     uint64_t session;     /* counts connections: statements are prepared anew in each */
+    uint64_t listens;     /* the session that listens to signals; 0 = none */
     hfd_db_stop_fn *stop; /* asked while statements run; may be NULL */
     void *stop_ctx;
     char replica[HFD_PG_REPLICA_LEN + 1]; /* the writer's key in hfd_commit */

@@ -5,6 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/rng.h"
 #include "store/postgres/fail.h"
+#include "store/postgres/signal.h"
 #include "store/postgres/stmt.h"
 
 const struct hfd_engine hfd_engine_postgres = {
@@ -52,6 +53,7 @@ const struct hfd_engine hfd_engine_postgres = {
     .stmt_is_stuck = hfd_pg_stmt_is_stuck,
     .stmt_col_is_null = hfd_pg_stmt_col_is_null,
     .stmt_col_text = hfd_pg_stmt_col_text,
+    .signal = hfd_pg_signal,
     .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 };
 

@@ -7,13 +7,18 @@
 #include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
 #include "driver/replica/plan.h"
+#include "driver/replica/wake.h"
+#include "store/db.h"
 #include "store/rows_replica.h"
+#include "tests/lib/place.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -190,7 +195,7 @@ static int open_all(void **state)
     assert_non_null(fx);
     tmpdir_make(fx->base);
     (void)snprintf(fx->dir, sizeof(fx->dir), "%s/data", fx->base);
-    config.place.dir = fx->dir;
+    config.place = test_place(fx->dir);
     config.stepped = true;
     assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
     test_clock_init(&fx->clock);
@@ -453,6 +458,62 @@ static void changes_of_shards_are_told(void **state)
     assert_int_equal(calls, 1);
 }
 
+/* ---- wake-ups, which need signals of the database ---- */
+
+static void note_call(void *ctx)
+{
+    atomic_fetch_add((atomic_int *)ctx, 1);
+}
+
+/* A note reaches the other replica, and not the one that made it. Many notes are few signals. */
+static void a_note_wakes_the_others(void **state)
+{
+    struct fixture *fx = *state;
+    atomic_int heard[2] = {0, 0};
+    struct hfd_wake *wakes[2];
+    int64_t began_us;
+
+    if (!test_on_postgres())
+        skip();
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hfd_wake_start(&(struct hfd_wake_config){fx->store, note_call, &heard[i]},
+                                        &wakes[i], NULL),
+                         HFD_OK);
+    while (atomic_load(&heard[1]) == 0) { /* until it listens */
+        hfd_wake_note(wakes[0]);
+        (void)sched_yield();
+    }
+    began_us = hfd_clock_mono_us(&hfd_clock_system);
+    atomic_store(&heard[1], 0);
+    while (hfd_clock_mono_us(&hfd_clock_system) - began_us < 3 * S / 10) {
+        hfd_wake_note(wakes[0]);
+        (void)sched_yield();
+    }
+    while (atomic_load(&heard[1]) == 0)
+        (void)sched_yield();
+    hfd_wake_stop(&wakes[0]);
+    hfd_wake_stop(&wakes[1]);
+    assert_true(atomic_load(&heard[1]) <=
+                (hfd_clock_mono_us(&hfd_clock_system) - began_us) / (S / 10) + 2);
+    assert_int_equal(atomic_load(&heard[0]), 0);
+}
+
+/* SQLite has one server: a signal is refused, and nothing waits. */
+static void sqlite_has_no_signals(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_store_reader *reader;
+    bool heard = true;
+
+    if (test_on_postgres())
+        skip();
+    assert_int_equal(hfd_store_reader_open(fx->store, &reader, NULL), HFD_OK);
+    assert_int_equal(hfd_store_signal(reader, &(struct hfd_db_signal){.send = true}, &heard, NULL),
+                     HFD_INVALID);
+    assert_false(heard);
+    hfd_store_reader_close(&reader);
+}
+
 /* ---- settings ---- */
 
 static bool outdated(struct fixture *fx, int i)
@@ -547,6 +608,8 @@ int main(void)
         TEST(a_stopped_replica_is_refused),
         TEST(no_shard_has_two_holders),
         TEST(changes_of_shards_are_told),
+        TEST(a_note_wakes_the_others),
+        TEST(sqlite_has_no_signals),
         TEST(the_newest_settings_hold),
         TEST(rows_are_as_they_were_written),
     };

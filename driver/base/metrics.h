@@ -52,7 +52,7 @@
     X(KUBE_REQUESTS,      COUNTER,   "hfd_kube_requests_total",               "",          "method,class",      "Requests to API servers of Kubernetes, by status class; none = no complete answer. Watches do not count.") \
     X(HYPERSHIFT_UP,      GAUGE,     "hfd_hypershift_management_up",          "",          "management",        "1 while the HyperShift adapter reaches the management cluster, and may watch it.") \
     X(HYPERSHIFT_FLEET_UP,GAUGE,     "hfd_hypershift_fleet_up",               "",          "management",        "1 while the adapter of that management cluster can read and write HyperFleet.") \
-    X(HYPERSHIFT_VISITS,  COUNTER,   "hfd_hypershift_visits_total",           "",          "management,end",    "Visits of the HyperShift adapter to clusters and nodepools, by their end: done, waits, refused, fault, again.") \
+    X(HYPERSHIFT_VISITS,  COUNTER,   "hfd_hypershift_visits_total",           "",          "management,end",    "Visits of the HyperShift adapter to clusters and nodepools, by their end: done, waits, refused, fault, again, stopped.") \
     X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines dropped because the log was not read.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Internal invariants found broken. Report any value above 0.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1; the name that HyperFleet uses.") \

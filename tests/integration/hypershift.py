@@ -326,8 +326,10 @@ class Cases:
         self.assertEqual(branches(found["tree1-work"]), [
             deployment, deployment + "/MachineSet/tree1-work-abc", *machines])
         tree = found["tree1"]["detail"]["tree"]
-        self.assertIn("tree1-work", [n["name"] for n in tree["owned"]
-                                  if n["GVK"]["Kind"] == "NodePool"])
+        pool = [n for n in tree["owned"] if n["GVK"]["Kind"] == "NodePool"][0]
+        self.assertEqual(pool["name"], "tree1-work")
+        self.assertRegex(pool["replicas"], "^[02]/2$")  # it may be read before its machines count
+        self.assertNotIn("observed-only", pool)
         node = [n for n in tree["owned"] if n["GVK"]["Kind"] == "Cluster"][0]
         self.assertEqual((node["observed-only"], node["phase"]), (True, "Provisioned"))
         self.assertEqual(node["namespace"], self.namespace + "-tree1")

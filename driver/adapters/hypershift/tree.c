@@ -91,7 +91,9 @@ static const json_t *owner_of(const json_t *object)
 static void put_replicas(struct tree *t, json_t *node, const json_t *object)
 {
     const json_t *wanted = json_object_get(json_object_get(object, "spec"), "replicas");
-    const json_t *ready = json_object_get(json_object_get(object, "status"), "readyReplicas");
+    const json_t *ready =
+        json_object_get(json_object_get(object, "status"),
+                        t->type == &hfd_hs_node_pools ? "replicas" : "readyReplicas");
 
     if (json_is_integer(wanted))
         put(t, node, "replicas",
@@ -123,7 +125,8 @@ static json_t *node_of(struct tree *t, const json_t *object)
     if (owner != NULL)
         put(t, node, "owner",
             json_sprintf("%.63s/%.253s", text_in(owner, "kind").p, text_in(owner, "name").p));
-    put(t, node, "observed-only", json_true());
+    if (t->type != &hfd_hs_node_pools) /* which the adapter applies */
+        put(t, node, "observed-only", json_true());
     put_text(t, node, "phase", text_in(json_object_get(object, "status"), "phase"));
     put_ready(t, node, object);
     put_replicas(t, node, object);

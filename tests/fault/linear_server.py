@@ -69,9 +69,9 @@ class Key:
 class Client:
     """One connection that has one operation under way at most."""
 
-    def __init__(self, key, rnd):
+    def __init__(self, key, rnd, ops=OPS):
         self.key, self.random = key, rnd
-        self.left = OPS
+        self.left = ops
         self.sock = None
         self.op = None # (kind, arg, call) under way
         self.data = b""
@@ -164,13 +164,16 @@ def result_of(kind, status, headers, body):
 class Round:
     """Clients of several keys, driven by one loop."""
 
+    SIZE = (KEYS, CLIENTS, OPS)
+
     def __init__(self, server, seed, kill):
         self.server, self.random = server, random.Random(seed)
-        self.keys = [Key() for _ in range(KEYS)]
-        self.clients = [Client(k, random.Random(self.random.random())) for k in self.keys
-                        for _ in range(CLIENTS)]
+        keys, clients, ops = self.SIZE
+        self.keys = [Key() for _ in range(keys)]
+        self.clients = [Client(k, random.Random(self.random.random()), ops) for k in self.keys
+                        for _ in range(clients)]
         self.selector = selectors.DefaultSelector()
-        self.kill_at = self.random.randrange(10, KEYS * CLIENTS * OPS) if kill else None
+        self.kill_at = self.random.randrange(10, keys * clients * ops) if kill else None
         self.answered = 0
         self.hung_up = 0
 
@@ -189,9 +192,13 @@ class Round:
         if client.op is not None:
             self.record(client, None, None)
 
+    def port(self, client):
+        """Where a client connects to."""
+        return self.server.port
+
     def send(self, client, kind, arg):
         if client.sock is None:
-            client.sock = socket.create_connection(("127.0.0.1", self.server.port), 30)
+            client.sock = socket.create_connection(("127.0.0.1", self.port(client)), 30)
             client.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.selector.register(client.sock, selectors.EVENT_READ, client)
         data = request(client.key, kind, arg, client.random)
@@ -240,15 +247,19 @@ class Round:
                 self.read(event.data)
             if self.kill_at is not None and self.answered >= self.kill_at:
                 self.kill()
-        for client in self.clients[::CLIENTS]: # what is true in the end
+        self.look()
+        for client in self.clients:
+            self.lose(client)
+        self.selector.close()
+
+    def look(self):
+        """Reads what is true in the end: each key once more, alone."""
+        for client in self.clients[::self.SIZE[1]]:
             for kind in ("GET", "LIST"):
                 self.send(client, kind, None)
                 while client.op is not None and client.sock is not None:
                     for event, _ in self.selector.select(30):
                         self.read(event.data)
-        for client in self.clients:
-            self.lose(client)
-        self.selector.close()
 
 
 class Linearizable(unittest.TestCase):

@@ -115,14 +115,57 @@ def eventually(probe, what, deadline_s=WAIT_S, every_s=0.02):
         time.sleep(every_s)
 
 
+class Place:
+    """Where a server keeps its state: a data folder. With HFD_TEST_STORE, the URL of a PostgreSQL,
+    it is a database there for each folder; the folder has the key ring.
+    """
+
+    def __init__(self, folder, base=None):
+        self.folder = folder
+        self.base = base or os.environ.get("HFD_TEST_STORE")
+        self.url = self.keys = None
+        if self.base:
+            self.name = "t_" + re.sub(r"[^a-z0-9]", "_", os.path.basename(folder).lower())
+            self.url = re.sub(r"^([a-z]+://[^/]*)/[^?]*", r"\1/" + self.name, self.base)
+            self.keys = os.path.join(folder, "keys")
+
+    def sql(self, text, url=None):
+        import postgres # tests/lib
+        return postgres.query(url or self.url, text)
+
+    def make(self):
+        """Makes the database and the ring, unless they are there."""
+        if not self.base or self.sql("SELECT 1 FROM pg_database WHERE datname = '%s'" % self.name,
+                                     self.base):
+            return
+        self.sql("CREATE DATABASE %s" % self.name, self.base)
+        self.make_ring()
+
+    def make_ring(self):
+        if not os.path.exists(self.keys):
+            done = run("keygen", "--keys", self.keys)
+            assert done.returncode == 0, done.stderr
+
+    def flags(self):
+        if not self.base:
+            return ["--data", self.folder]
+        return ["--store", self.url, "--keys", self.keys]
+
+    def remove(self):
+        if self.base:
+            self.sql("DROP DATABASE IF EXISTS %s WITH (FORCE)" % self.name, self.base)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 class Server:
     """The program, `serve`, on free ports of 127.0.0.1 and a data folder of its own."""
 
-    def __init__(self, *flags, config=None, spec_schema=None, env=None, data=None):
+    def __init__(self, *flags, config=None, spec_schema=None, env=None, data=None, place=None):
         self.flags = list(flags)
         self.env = env
-        self.owned = data is None
-        self.data = data or tempfile.mkdtemp(prefix="hfd-it-")
+        self.owned = data is None and place is None
+        self.place = place or Place(data or tempfile.mkdtemp(prefix="hfd-it-"))
+        self.data = self.place.folder
         self.scratch = tempfile.mkdtemp(prefix="hfd-it-cfg-")
         for flag, name, text in (("--config", "config.yaml", config),
                                  ("--fleet-spec-schema", "spec.yaml", spec_schema)):
@@ -142,13 +185,14 @@ class Server:
         flags = list(self.flags)
         if TIME_FACTOR > 1 and "--store-read-timeout" not in flags:
             flags += ["--store-read-timeout", "60s"]  # a sanitized program reads slowly
-        return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
-                "--data", self.data] + flags
+        return [program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"
+                ] + self.place.flags() + flags
 
     def spawn(self):
         """Starts the program without waiting for it."""
         assert self.proc is None, "already running"
         self.port = self.ops_port = None
+        self.place.make()
         self.ready = threading.Event()
         self.proc = subprocess.Popen(self.command(), env=clean_env(self.env),
                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -274,7 +318,7 @@ class Server:
         left = self.left_over()
         shutil.rmtree(self.scratch, ignore_errors=True)
         if self.owned:
-            shutil.rmtree(self.data, ignore_errors=True)
+            self.place.remove()
         if crashed is not None:
             raise AssertionError("the server ended by itself with status %d; its log:\n%s"
                                  % (crashed, self.tail(40)))

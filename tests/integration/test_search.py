@@ -188,7 +188,11 @@ class Search(ListCase):
                       "$.x", "\u0000", "\ud83d\ude00".encode(
                 "utf-16", "surrogatepass").decode("utf-16")):
             for field in ("name", "labels.env", "spec.region", "id", "created_by"):
-                self.assertEqual(self.found("%s='%s'" % (field, value)), [], (field, value))
+                search = "%s='%s'" % (field, value)
+                if value == "\u0000" and self.server.place.url: # PostgreSQL has no such text
+                    self.assertEqual(self.ask("/clusters", search=search).status, 400)
+                else:
+                    self.assertEqual(self.found(search), [], (field, value))
         self.assertEqual(len(self.found("")), 3)
 
     def test_sentinel(self):

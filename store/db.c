@@ -92,6 +92,26 @@ hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
     return engine_of(db)->exec(db, sql, err);
 }
 
+bool hfd_db_loads(const struct hfd_db *db)
+{
+    return engine_of(db)->load != NULL;
+}
+
+hfd_rc hfd_db_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err)
+{
+    return hfd_db_loads(db) ? engine_of(db)->load_begin(db, sql, err) : HFD_OK;
+}
+
+hfd_rc hfd_db_load(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err)
+{
+    return engine_of(db)->load(db, bytes, err);
+}
+
+hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err)
+{
+    return hfd_db_loads(db) ? engine_of(db)->load_end(db, err) : HFD_OK;
+}
+
 hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
 {
     return engine_of(db)->check(db, err);

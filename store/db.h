@@ -89,6 +89,21 @@ HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
  */
 HFD_MUST_CHECK hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 /**
+ * Returns true if rows can be loaded in bulk: PostgreSQL's COPY. Where not, load_begin and load_end
+ * do nothing, and rows are inserted.
+ */
+bool hfd_db_loads(const struct hfd_db *db);
+/**
+ * Begins to load rows into a table. No other statement runs before hfd_db_load_end.
+ * @param db   a writer in a transaction
+ * @param sql  "COPY ... FROM STDIN (FORMAT binary)"
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err);
+/** Loads a row. @param bytes  in the binary format of COPY: number of columns, lengths, values */
+HFD_MUST_CHECK hfd_rc hfd_db_load(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err);
+/** Waits until the rows are in the table. */
+HFD_MUST_CHECK hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err);
+/**
  * Reads all that is stored, and compares tables with their indexes.
  * @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO
  */

@@ -26,6 +26,10 @@ struct hfd_engine {
     hfd_rc (*was_committed)(struct hfd_db *db, bool *out, struct hfd_err *err);
     hfd_rc (*tidy)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*exec)(struct hfd_db *db, const char *sql, struct hfd_err *err);
+    /* Three NULL where single inserts are as fast. */
+    hfd_rc (*load_begin)(struct hfd_db *db, const char *sql, struct hfd_err *err);
+    hfd_rc (*load)(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err);
+    hfd_rc (*load_end)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*check)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*bytes)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
     hfd_rc (*copy_open)(struct hfd_db *from, const char *path, struct hfd_db_copy **out,

@@ -6,6 +6,7 @@
 #include "driver/base/thread.h"
 #include "store/job.h"
 #include "store/migrate.h"
+#include "store/move.h"
 
 #include <poll.h>
 
@@ -345,6 +346,8 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
         rc = hfd_db_open(w->place, HFD_DB_WRITER, &w->db, err);
     if (rc == HFD_OK)
         rc = hfd_migrate(w->db, hfd_migrations, hfd_migrations_count, err);
+    if (rc == HFD_OK)
+        rc = hfd_move_check(w->db, err);
     w->shared = rc == HFD_OK && hfd_db_shared(w->db);
     return rc;
 }

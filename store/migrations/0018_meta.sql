@@ -1,0 +1,4 @@
+CREATE TABLE hfd_meta (
+  key   TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+);

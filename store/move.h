@@ -1,0 +1,68 @@
+/*
+ * Moves all rows from one database to another, of the same engine or of another one. Rows are
+ * copied table by table, in the order of keys. The target's own rows say how far a move came: after
+ * a kill the same move goes on behind the highest key of each table. At the end both databases are
+ * compared, by the number of rows of each table and by a hash over them.
+ *
+ * From its begin to its end the target is marked (hfd_meta, key "move"): no server opens it.
+ * Numbers (seq) stay as they are. Nothing is changed in the source, except that its schema is
+ * brought up to date.
+ */
+#ifndef HFD_STORE_MOVE_H
+#define HFD_STORE_MOVE_H
+
+#include "store/move_io.h"
+#include "store/store.h"
+
+#define HFD_MOVE_TABLES_MAX 32
+
+struct hfd_move_progress {
+    bool comparing; /* false: copying */
+    const char *table;
+    size_t table_at, table_count; /* from 1 on */
+    int64_t table_rows, rows;     /* so far: of this table, of all */
+};
+
+struct hfd_move_config {
+    const struct hfd_store_place *from, *to;
+    /**
+     * What is moved, in words without secrets: "sqlite:/var/lib/hyperfleet". A move goes on only
+     * under the same name.
+     */
+    const char *name;
+    /** Servers may use the source meanwhile: one snapshot is copied, and nothing is locked. */
+    bool online;
+    hfd_txn_fn *look; /* runs in the snapshot of the source before the copy; may be NULL */
+    void *look_arg;
+    void (*progress)(void *ctx, const struct hfd_move_progress *now); /* often; may be NULL */
+    void *progress_ctx;
+    int64_t batch_rows; /* of a transaction of the target; 0 = 200,000 */
+};
+
+struct hfd_move_result {
+    struct {
+        const char *name;
+        struct hfd_move_sum sum;
+    } tables[HFD_MOVE_TABLES_MAX];
+    size_t count;
+    int64_t rows;
+    int64_t found_rows; /* of them, those that an earlier run had copied */
+};
+
+/**
+ * Moves. The source exists; the target is made if absent.
+ * @return HFD_OK; HFD_CONFLICT (a server uses one of them; the target has rows, or another move is
+ * not finished in it; the source is the target of a move that is not finished); HFD_CORRUPT (both
+ * differ at the end: the target stays marked); or as hfd_db_open and hfd_stmt_step
+ * Thread: the command line.
+ */
+HFD_MUST_CHECK hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *out,
+                               struct hfd_err *err);
+
+/**
+ * Refuses a database into which a move is not finished.
+ * @return HFD_OK, HFD_CONFLICT, or as hfd_stmt_step
+ */
+HFD_MUST_CHECK hfd_rc hfd_move_check(struct hfd_db *db, struct hfd_err *err);
+
+#endif

@@ -3,6 +3,67 @@
 
 #include "driver/base/log.h"
 
+#define NO_MIN INT64_MAX
+
+static const char sql_min[] = "SELECT value FROM hfd_meta WHERE key = 'schema_min'";
+static const char sql_min_set[] = "INSERT INTO hfd_meta (key, value) VALUES ('schema_min', ?1) "
+                                  "ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+
+/* ---- which programs may use it ---- */
+
+/* @param out  NO_MIN: it says nothing, so programs need all of it */
+static hfd_rc read_min(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_arena mem;
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_db_prepare(db, sql_min, &st, err);
+
+    *out = NO_MIN;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_arena_init(&mem, 4096);
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && row) {
+        if (hfd_parse_i64(hfd_stmt_col_text(st, 0, &mem), 1, INT64_MAX - 1, out, NULL) != HFD_OK)
+            rc = hfd_fail(err, HFD_CORRUPT, "store: hfd_meta has no number as schema_min");
+        else
+            rc = hfd_stmt_step(st, &row, err);
+    }
+    hfd_stmt_done(st);
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* Inside a transaction. */
+static hfd_rc write_min(struct hfd_db *db, int64_t min, struct hfd_err *err)
+{
+    char text[24];
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(db, sql_min_set, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    (void)snprintf(text, sizeof(text), "%lld", (long long)min);
+    hfd_stmt_text(st, 1, hfd_slice_of(text));
+    return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema *out, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_schema_version(db, &out->now, err);
+
+    out->now %= HFD_MIGRATE_UNFILLED;
+    out->min = NO_MIN;
+    if (rc == HFD_OK && out->now >= HFD_MIGRATE_META)
+        rc = read_min(db, &out->min, err);
+    if (out->min == NO_MIN)
+        out->min = out->now;
+    return rc;
+}
+
+/* ---- steps ---- */
+
 /* @param version  as it is stored */
 static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version,
                     struct hfd_err *err)
@@ -57,24 +118,78 @@ static hfd_rc fill(struct hfd_db *db, const struct hfd_migration *list, size_t c
     return rc;
 }
 
-static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
-                      struct hfd_err *err)
+/* A database that a newer program has brought further. */
+static hfd_rc check_newer(struct hfd_db *db, int64_t version, size_t count, struct hfd_err *err)
 {
-    int64_t version, due;
-    hfd_rc rc = hfd_db_schema_version(db, &version, err);
+    int64_t min = NO_MIN;
+    hfd_rc rc = version >= HFD_MIGRATE_META ? read_min(db, &min, err) : HFD_OK;
 
     if (rc != HFD_OK)
         return rc;
-    if (version < 0)
-        return hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)version);
-    due = version >= HFD_MIGRATE_UNFILLED ? HFD_MIGRATE_UNFILLED : 0;
-    version -= due;
-    if ((uint64_t)version > count)
+    if (min > (int64_t)count)
         return hfd_fail(err, HFD_INVALID,
                         "store: the database has schema version %lld, and this program knows "
                         "versions up to %zu. Start the newer hyperfleet-driver that wrote it, or "
                         "restore an older backup",
                         (long long)version, count);
+    HFD_LOG(HFD_LOG_WARN, "the database has a newer schema, which this program may use",
+            HFD_LOG_INT("version", version), HFD_LOG_INT("known", (int64_t)count));
+    return HFD_OK;
+}
+
+/*
+ * A shared database that has rows waits for hfd_migrate_contract before a migration that contracts.
+ * @param count  in: all; out: how many are applied now
+ */
+static hfd_rc find_end(const struct hfd_migration *list, int64_t version, size_t *count,
+                       struct hfd_err *err)
+{
+    size_t end = (size_t)version;
+
+    while (end < *count && !list[end].contracts)
+        end++;
+    for (size_t i = end; i < *count; i++)
+        if (!list[i].contracts)
+            return hfd_fail(err, HFD_CONFLICT,
+                            "store: schema version %zu takes something away, and must be there "
+                            "before version %zu. End all servers of earlier versions, and run "
+                            "`hyperfleet-driver migrate --contract`",
+                            end + 1, i + 1);
+    *count = end;
+    return HFD_OK;
+}
+
+/*
+ * Says from which version on programs may use the database: from this one on with `contract`, or
+ * when nothing was said.
+ */
+static hfd_rc settle_min(struct hfd_db *db, int64_t version, bool contract, struct hfd_err *err)
+{
+    int64_t min = NO_MIN;
+    hfd_rc rc = version >= HFD_MIGRATE_META ? read_min(db, &min, err) : HFD_OK;
+
+    if (rc != HFD_OK || version < HFD_MIGRATE_META || min == version ||
+        (min != NO_MIN && !contract))
+        return rc;
+    rc = hfd_db_begin(db, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = write_min(db, version, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
+/* @param stored  the version, as it is stored */
+static hfd_rc apply_from(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                         int64_t stored, struct hfd_err *err)
+{
+    int64_t due = stored >= HFD_MIGRATE_UNFILLED ? HFD_MIGRATE_UNFILLED : 0;
+    int64_t version = stored - due;
+    hfd_rc rc = HFD_OK;
+
     if ((uint64_t)version == count && due == 0)
         return prove(db, version, err);
     for (; rc == HFD_OK && (uint64_t)version < count; version++) {
@@ -86,14 +201,49 @@ static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_
     return rc == HFD_OK && due != 0 ? prove(db, version, err) : rc;
 }
 
-hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
-                   struct hfd_err *err)
+static hfd_rc advance(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                      bool contract, struct hfd_err *err)
+{
+    int64_t stored, version;
+    hfd_rc rc = hfd_db_schema_version(db, &stored, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (stored < 0)
+        return hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)stored);
+    version = stored % HFD_MIGRATE_UNFILLED;
+    if ((uint64_t)version > count) {
+        rc = check_newer(db, version, count, err);
+        return rc == HFD_OK ? prove(db, stored, err) : rc;
+    }
+    contract = contract || version == 0 || !hfd_db_shared(db);
+    if (!contract)
+        rc = find_end(list, version, &count, err);
+    if (rc == HFD_OK)
+        rc = apply_from(db, list, count, stored, err);
+    return rc == HFD_OK ? settle_min(db, (int64_t)count, contract, err) : rc;
+}
+
+static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                      bool contract, struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_schema_lock(db, err);
 
     if (rc != HFD_OK)
         return rc;
-    rc = migrate(db, list, count, err);
+    rc = advance(db, list, count, contract, err);
     hfd_db_schema_unlock(db);
     return rc;
+}
+
+hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                   struct hfd_err *err)
+{
+    return migrate(db, list, count, false, err);
+}
+
+hfd_rc hfd_migrate_contract(struct hfd_db *db, const struct hfd_migration *list, size_t count,
+                            struct hfd_err *err)
+{
+    return migrate(db, list, count, true, err);
 }

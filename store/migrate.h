@@ -8,6 +8,8 @@
 
 #include "store/db.h"
 
+#include <stdbool.h>
+
 struct hfd_migration {
     const char *name; /* "0001_initial" */
     const char *sql;
@@ -16,6 +18,12 @@ struct hfd_migration {
      * needs the columns of later migrations, as it reads rows as the program does. NULL = nothing.
      */
     hfd_rc (*fill)(struct hfd_db *db, struct hfd_err *err);
+    /**
+     * It takes away what programs of the version before use. On a database that several programs
+     * share, hfd_migrate leaves it to hfd_migrate_contract. All others only add: older programs go
+     * on beside them.
+     */
+    bool contracts;
 };
 
 extern const struct hfd_migration hfd_migrations[];
@@ -24,14 +32,36 @@ extern const size_t hfd_migrations_count;
 /** Added to the version that is stored while a fill is due: no program serves such a database. */
 #define HFD_MIGRATE_UNFILLED 1000000
 
+/** The first version whose database says which programs may use it. */
+#define HFD_MIGRATE_META 18
+
 /**
  * Applies what is missing, each migration in one transaction with its version, so that a crash
- * leaves whole versions.
+ * leaves whole versions. A database that is newer than `count` is used as it is when its newer
+ * migrations only added something.
  * @param db  the writer, not in a transaction
- * @return HFD_OK, HFD_INVALID (the database is newer than `count`: nothing is touched), HFD_IO,
- * HFD_CORRUPT, HFD_NOMEM, HFD_BUSY
+ * @return HFD_OK, HFD_INVALID (the database is newer, and does not allow this program: nothing is
+ * touched), HFD_CONFLICT (one that contracts must be applied first), HFD_IO, HFD_CORRUPT,
+ * HFD_NOMEM, HFD_BUSY
  */
 HFD_MUST_CHECK hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
                                   struct hfd_err *err);
+
+/**
+ * Applies all that is missing, also what contracts. Then no program may use the database that
+ * does not know all of it. Returns as hfd_migrate.
+ */
+HFD_MUST_CHECK hfd_rc hfd_migrate_contract(struct hfd_db *db, const struct hfd_migration *list,
+                                           size_t count, struct hfd_err *err);
+
+/** What a database says of its schema. */
+struct hfd_schema {
+    int64_t now; /* migrations that were applied */
+    int64_t min; /* programs that know fewer may not use it */
+};
+
+/** Reads it. @param db  a writer, or a reader in a transaction */
+HFD_MUST_CHECK hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema *out,
+                                         struct hfd_err *err);
 
 #endif

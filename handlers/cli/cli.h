@@ -23,7 +23,7 @@
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
     X(DATA,      73, "cannot create, lock or use the data folder, a file in it, or the database; backup, restore: FILE cannot be " \
-                     "written, or is damaged") \
+                     "written, or is damaged; migrate: both databases differ, or one is in use") \
     X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
     X(KEYS,      78, "the key ring is unreadable, or missing although there is data, or lacks a key that is needed")
 
@@ -52,6 +52,8 @@
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(backup,  "FILE [--ops-url URL] [--token-file FILE] [--ca-file FILE] [SETTINGS]", \
       "write a copy of the data of the running server to FILE") \
+    X(migrate, "--from PLACE --to PLACE [--password-file FILE] [--json]", \
+      "move all data to another database, while no server uses either") \
     X(restore, "FILE [SETTINGS]", "make the data folder from a backup") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
@@ -82,6 +84,10 @@
     X(doctor, "--token-file", "FILE",        "a bearer token, for both (HFD_TOKEN_FILE)") \
     X(doctor, "--ca-file", "FILE",           "certificates to trust, for both") \
     X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives") \
+    X(migrate, "--from",   "PLACE",          "where the data is: sqlite:FOLDER, or postgres://USER@HOST:PORT/DATABASE") \
+    X(migrate, "--to",     "PLACE",          "where it goes: an empty database or folder, or that of a move that was cut short") \
+    X(migrate, "--password-file", "FILE",    "the password of the PostgreSQL user (HFD_STORE_PASSWORD_FILE)") \
+    X(migrate, "--json",   NULL,             "print one JSON document") \
     X(backup, "--ops-url", "URL",            "the ops listener of the server (HFD_OPS_URL); without it, that of the settings") \
     X(backup, "--url",     "URL",            "its main listener; not used here") \
     X(backup, "--token-file", "FILE",        "a bearer token with the scope admin (HFD_TOKEN_FILE)") \

@@ -1,29 +1,48 @@
 # cmake -DDIR=<folder of NNNN_name.sql> -DOUT=<file.c> -P embed.cmake Writes the migrations as C
 # arrays, in their order. The numbers run 0001, 0002, ... without a gap, as the schema version
-# counts them.
+# counts them. -DMORE=<folder> adds further ones behind them, in the order of their names, whatever
+# these are: tests make a newer program with them.
+set(FIRST_MARKED 19) # from here on a file says if it expands or contracts
 file(GLOB FILES ${DIR}/*.sql)
 list(SORT FILES)
+if(MORE)
+  file(GLOB more ${MORE}/*.sql)
+  list(SORT more)
+  list(APPEND FILES ${more})
+endif()
 set(expected 0)
 set(arrays "")
 set(table "")
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME_WE)
   math(EXPR expected "${expected} + 1")
-  if(NOT name MATCHES "^([0-9][0-9][0-9][0-9])_[a-z0-9_]+$")
-    message(FATAL_ERROR "${file}: a migration is called NNNN_name.sql")
+  get_filename_component(folder ${file} DIRECTORY)
+  if(folder STREQUAL DIR)
+    if(NOT name MATCHES "^([0-9][0-9][0-9][0-9])_[a-z0-9_]+$")
+      message(FATAL_ERROR "${file}: a migration is called NNNN_name.sql")
+    endif()
+    math(EXPR number "1${CMAKE_MATCH_1} - 10000") # leading zeros
+    if(NOT number EQUAL expected)
+      message(FATAL_ERROR "${file}: the next number is ${expected}")
+    endif()
   endif()
-  math(EXPR number "1${CMAKE_MATCH_1} - 10000") # leading zeros
-  if(NOT number EQUAL expected)
-    message(FATAL_ERROR "${file}: the next number is ${expected}")
+  set(number ${expected})
+  set(contracts false)
+  file(STRINGS ${file} marks REGEX "^-- (expands|contracts):")
+  if(marks MATCHES "^-- contracts:")
+    set(contracts true)
+  elseif(NOT marks AND NOT number LESS FIRST_MARKED)
+    message(FATAL_ERROR "${file}: the first line says \"-- expands: WHAT\" if programs of the "
+      "version before can go on beside it, else \"-- contracts: WHAT\" (README.md)")
   endif()
   file(READ ${file} hex HEX)
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
   string(APPEND arrays "static const char sql_${number}[] = {\n${hex}0};\n\n")
   if(name MATCHES "_filled$") # the program gives rows their checksums
-    string(APPEND table "    {\"${name}\", sql_${number}, hfd_rows_fill},\n")
+    string(APPEND table "    {\"${name}\", sql_${number}, hfd_rows_fill, ${contracts}},\n")
   else()
-    string(APPEND table "    {\"${name}\", sql_${number}, NULL},\n")
+    string(APPEND table "    {\"${name}\", sql_${number}, NULL, ${contracts}},\n")
   endif()
 endforeach()
 if(expected EQUAL 0)

@@ -37,7 +37,9 @@ hfd_rc hfd_backup_open(struct hfd_store *store, struct hfd_backup **out, struct 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     *out = NULL;
     if (store->place.url != NULL)
-        return hfd_fail(err, HFD_INVALID, "backup: PostgreSQL is backed up with its own tools");
+        return hfd_fail(err, HFD_CONFLICT,
+                        "a server on PostgreSQL makes no backup: run `hyperfleet-driver backup "
+                        "FILE` with its settings, which reads the database itself");
     cap = strlen(store->place.dir) + sizeof("/" HFD_FOLDER_BACKUP_NAME);
     if (atomic_exchange(&store->backing_up, true))
         return hfd_fail(err, HFD_CONFLICT,

@@ -20,7 +20,7 @@ struct hfd_backup;
 /**
  * Takes the place of the one backup.
  * @param out  gives
- * @return HFD_OK, HFD_CONFLICT (there is another one), HFD_NOMEM
+ * @return HFD_OK, HFD_CONFLICT (there is another one; the store is PostgreSQL), HFD_NOMEM
  * Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_backup_open(struct hfd_store *store, struct hfd_backup **out,

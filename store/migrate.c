@@ -126,7 +126,7 @@ static hfd_rc check_newer(struct hfd_db *db, int64_t version, size_t count, stru
 
     if (rc != HFD_OK)
         return rc;
-    if (min > (int64_t)count)
+    if (min > (int64_t)count || !hfd_db_is_shared(db))
         return hfd_fail(err, HFD_INVALID,
                         "store: the database has schema version %lld, and this program knows "
                         "versions up to %zu. Start the newer hyperfleet-driver that wrote it, or "

@@ -3,6 +3,8 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
+#include "driver/core/ring_check.h"
+#include "store/totals.h"
 
 #define FORM 1 /* of the file; another one is refused */
 #define SUM_BYTES 32
@@ -186,4 +188,23 @@ bool hfd_backup_note_matches(const char text[HFD_BACKUP_NOTE_BYTES],
         return false;
     finish(sum, (hfd_slice){json.p, json.len - END_CHARS}, hex);
     return memcmp(json.p + json.len - END_CHARS, hex, SUM_CHARS) == 0;
+}
+
+hfd_rc hfd_backup_note_collect(struct hfd_txn *tx, struct hfd_arena *mem,
+                               struct hfd_backup_note *out, struct hfd_err *err)
+{
+    struct hfd_resource_totals totals;
+    struct hfd_ring_ids keys;
+    hfd_rc rc = hfd_totals_resources(tx, mem, &totals, err);
+
+    out->resources = 0;
+    for (size_t i = 0; rc == HFD_OK && i < totals.count; i++)
+        out->resources += totals.rows[i].n;
+    if (rc == HFD_OK)
+        rc = hfd_ring_needed(tx, mem, &keys, err);
+    if (rc != HFD_OK)
+        return rc;
+    out->keys = keys.items;
+    out->key_count = keys.count;
+    return HFD_OK;
 }

@@ -32,6 +32,14 @@ struct hfd_backup_sum {
 void hfd_backup_sum_init(struct hfd_backup_sum *sum);
 void hfd_backup_sum_add(struct hfd_backup_sum *sum, const char *bytes, size_t len);
 
+struct hfd_txn;
+/**
+ * Collects what a note says of the rows: resources, keys. @param mem  keeps the keys
+ * Thread: that of the transaction.
+ */
+HFD_MUST_CHECK hfd_rc hfd_backup_note_collect(struct hfd_txn *tx, struct hfd_arena *mem,
+                                              struct hfd_backup_note *out, struct hfd_err *err);
+
 /**
  * Writes a note.
  * @param sum  of all bytes of the database

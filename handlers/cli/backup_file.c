@@ -86,3 +86,30 @@ hfd_rc hfd_backup_file_copy(int fd, const struct hfd_backup_note *note, int to, 
                       "it is damaged: its checksum does not match. Use another backup");
     return rc;
 }
+
+hfd_rc hfd_backup_file_seal(int fd, struct hfd_backup_note *note, struct hfd_err *err)
+{
+    char piece[PIECE_BYTES], text[HFD_BACKUP_NOTE_BYTES];
+    struct hfd_backup_sum sum;
+    struct stat st;
+    hfd_rc rc = HFD_OK;
+    int64_t at = 0;
+
+    if (fstat(fd, &st) != 0)
+        return hfd_fail(err, HFD_IO, "it cannot be read: %s", strerror(errno));
+    note->bytes = st.st_size;
+    hfd_backup_sum_init(&sum);
+    while (rc == HFD_OK && at < note->bytes) {
+        const int64_t left = note->bytes - at;
+        const size_t len = left < (int64_t)sizeof(piece) ? (size_t)left : sizeof(piece);
+
+        rc = read_at(fd, piece, len, at, err);
+        hfd_backup_sum_add(&sum, piece, len);
+        at += (int64_t)len;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_backup_note_format(note, &sum, text, err);
+    if (rc == HFD_OK && lseek(fd, 0, SEEK_END) < 0)
+        rc = hfd_fail(err, HFD_IO, "it cannot be written: %s", strerror(errno));
+    return rc == HFD_OK ? write_all(fd, text, sizeof(text), err) : rc;
+}

@@ -20,4 +20,12 @@ HFD_MUST_CHECK hfd_rc hfd_backup_file_note(int fd, struct hfd_arena *mem,
 HFD_MUST_CHECK hfd_rc hfd_backup_file_copy(int fd, const struct hfd_backup_note *note, int to,
                                            struct hfd_err *err);
 
+/**
+ * Writes the note behind the database in a file.
+ * @param note  its facts; bytes is set
+ * @return HFD_OK, HFD_LIMIT, HFD_IO, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_backup_file_seal(int fd, struct hfd_backup_note *note,
+                                           struct hfd_err *err);
+
 #endif

@@ -1,5 +1,6 @@
 /*
- * hyperfleet-driver backup: writes what GET /admin/backup of a running server sends to a file. The
+ * hyperfleet-driver backup: writes what GET /admin/backup of a running server sends to a file. With
+ * PostgreSQL it reads one snapshot of the database itself, and makes the same kind of file. The
  * file gets its name when it is whole and its checksum was compared. Thread: main.
  */
 #include "driver/base/base.h"
@@ -8,7 +9,10 @@
 #include "driver/base/jsonx.h"
 #include "handlers/cli/ask.h"
 #include "handlers/cli/backup_file.h"
+#include "handlers/cli/draft.h"
 #include "handlers/client/flags.h"
+#include "store/move.h"
+#include "store/sqlite/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,11 +34,15 @@ struct request {
 
 /* The file before it has its name; the handler of signals removes it. */
 static char part[PATH_MAX];
+/* The folder of a database that is being made; "" = none. */
+static char draft[PATH_MAX];
 
 static void on_signal(int number)
 {
     (void)number;
     (void)unlink(part);
+    if (draft[0] != '\0')
+        hfd_draft_remove(draft);
     _exit(HFD_EXIT_CUT_SHORT);
 }
 
@@ -148,6 +156,71 @@ static enum hfd_exit fetch(struct request *r)
     return status;
 }
 
+/* ---- the database itself ---- */
+
+/* What the snapshot says for the note. */
+struct facts {
+    struct hfd_arena *mem;
+    struct hfd_backup_note *note;
+};
+
+static hfd_rc look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct facts *f = arg;
+
+    return hfd_backup_note_collect(tx, f->mem, f->note, err);
+}
+
+/* Makes a SQLite database of the rows of one snapshot, and a backup of it. */
+static hfd_rc copy_rows(struct request *r, struct hfd_arena *mem, struct hfd_err *err)
+{
+    const struct hfd_store_place from = hfd_cli_place(r->settings), to = {.dir = draft};
+    struct hfd_backup_note note = {.taken_us = hfd_clock_wall_us(&hfd_clock_system)};
+    struct facts facts = {mem, &note};
+    const struct hfd_move_config config = {.from = &from,
+                                           .to = &to,
+                                           .name = hfd_cli_place_text(r->settings),
+                                           .online = true,
+                                           .look = look,
+                                           .look_arg = &facts};
+    struct hfd_move_result result;
+    const char *made = hfd_arena_printf(mem, "%s/" HFD_FOLDER_DB_NAME, draft).p;
+    hfd_rc rc = made != NULL ? hfd_move(&config, &result, err) : hfd_fail_nomem(err, "back up");
+
+    note.clock_us = note.taken_us;
+    if (rc == HFD_OK && rename(made, part) != 0)
+        rc = hfd_fail(err, HFD_IO, "write %.120s: %s", part, strerror(errno));
+    if (rc != HFD_OK)
+        return rc;
+    (void)close(r->fd);
+    r->fd = open(part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
+        return hfd_fail(err, HFD_IO, "write %.120s: %s", part, strerror(errno));
+    return hfd_backup_file_seal(r->fd, &note, err);
+}
+
+static enum hfd_exit read_database(struct request *r)
+{
+    struct hfd_err err = {0};
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    if (snprintf(draft, sizeof(draft), "%s.draft", r->file) >= (int)sizeof(draft))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "backup", "FILE is too long");
+    hfd_arena_init(&mem, MEM_MAX);
+    rc = hfd_draft_make(draft, &err);
+    if (rc == HFD_OK)
+        rc = copy_rows(r, &mem, &err);
+    hfd_draft_remove(draft);
+    hfd_arena_fini(&mem);
+    if (rc == HFD_OK)
+        return HFD_EXIT_OK;
+    return hfd_cli_fail(rc == HFD_AWAY    ? HFD_EXIT_ADDRESS
+                        : rc == HFD_NOMEM ? HFD_EXIT_INTERNAL
+                                          : HFD_EXIT_DATA,
+                        "backup", "%s", err.msg);
+}
+
 /* ---- the command ---- */
 
 static enum hfd_exit report(const struct request *r, const struct hfd_backup_note *note)
@@ -185,7 +258,8 @@ static enum hfd_exit run(struct request *r)
     status = open_part(r);
     if (status != HFD_EXIT_OK)
         return status;
-    status = fetch(r);
+    status =
+        r->settings != NULL && hfd_settings_has_postgres(r->settings) ? read_database(r) : fetch(r);
     hfd_arena_init(&mem, MEM_MAX);
     if (status == HFD_EXIT_OK) {
         rc = finish_file(r, &mem, &note, &err);

@@ -1,6 +1,7 @@
 /*
- * hyperfleet-driver restore: makes a data folder from a backup. It checks the backup in a folder of
- * its own, and moves the database to its place at the end. Thread: main.
+ * hyperfleet-driver restore: makes a data folder, or fills an empty PostgreSQL database, from a
+ * backup. It checks the backup in a folder of its own, and moves the data to its place at the end.
+ * Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
@@ -10,7 +11,9 @@
 #include "driver/core/ring_check.h"
 #include "handlers/cli/backup_file.h"
 #include "handlers/cli/cli.h"
+#include "handlers/cli/draft.h"
 #include "handlers/client/flags.h"
+#include "store/move.h"
 #include "store/sqlite/folder.h"
 #include "store/store.h"
 
@@ -35,6 +38,7 @@ struct restore {
     const char *db_path, *draft, *draft_db;
     bool has_draft;
     size_t damaged; /* rows */
+    bool postgres;  /* the store is PostgreSQL: the draft is moved into it */
 };
 
 static enum hfd_exit fail(hfd_rc rc, const char *subject, const char *msg)
@@ -47,15 +51,22 @@ static enum hfd_exit fail(hfd_rc rc, const char *subject, const char *msg)
 
 static enum hfd_exit set_paths(struct restore *r)
 {
-    const char *data = r->settings->data.p;
+    const char *data = r->settings->data.p, *temporary = getenv("TMPDIR");
+    struct hfd_err err;
 
     r->keys_path = hfd_cli_keys_path(r->settings);
+    if (r->postgres && temporary == NULL)
+        temporary = "/var/tmp";
     r->db_path = hfd_arena_printf(&r->mem, "%s/" HFD_FOLDER_DB_NAME, data).p;
-    r->draft = hfd_arena_printf(&r->mem, "%s" DRAFT, data).p;
-    r->draft_db = hfd_arena_printf(&r->mem, "%s" DRAFT "/" HFD_FOLDER_DB_NAME, data).p;
-    if (r->keys_path != NULL && r->db_path != NULL && r->draft != NULL && r->draft_db != NULL)
-        return HFD_EXIT_OK;
-    return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+    r->draft = r->postgres
+                   ? hfd_arena_printf(&r->mem, "%s/hfd-restore-%d", temporary, (int)getpid()).p
+                   : hfd_arena_printf(&r->mem, "%s" DRAFT, data).p;
+    r->draft_db = hfd_arena_printf(&r->mem, "%s/" HFD_FOLDER_DB_NAME, r->draft).p;
+    if (r->keys_path == NULL || r->db_path == NULL || r->draft == NULL || r->draft_db == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
+    return hfd_cli_need(r->settings, HFD_SETTING_keys, &err) == HFD_OK
+               ? HFD_EXIT_OK
+               : hfd_cli_fail(HFD_EXIT_USAGE, "restore", "%s", err.msg);
 }
 
 static enum hfd_exit open_file(struct restore *r)
@@ -136,30 +147,17 @@ static enum hfd_exit check_ids(struct restore *r)
 
 /* ---- the draft ---- */
 
-static void remove_draft(const struct restore *r)
-{
-    static const char *const names[] = {HFD_FOLDER_DB_NAME, HFD_FOLDER_DB_NAME "-wal",
-                                        HFD_FOLDER_DB_NAME "-shm", HFD_FOLDER_LOCK_NAME};
-    const int dir = open(r->draft, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-    for (size_t i = 0; dir >= 0 && i < sizeof(names) / sizeof(names[0]); i++)
-        (void)unlinkat(dir, names[i], 0);
-    if (dir >= 0)
-        (void)close(dir);
-    (void)rmdir(r->draft);
-}
-
 static enum hfd_exit copy_file(struct restore *r)
 {
     struct hfd_err err = {0};
-    hfd_rc rc = hfd_cli_make_data(r->settings, &err);
+    hfd_rc rc = r->postgres ? HFD_OK : hfd_cli_make_data(r->settings, &err);
     int to;
 
     if (rc != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
-    remove_draft(r); /* of a restore that was cut short */
-    if (mkdir(r->draft, 0700) != 0)
-        return fail(HFD_IO, r->draft, strerror(errno));
+    rc = hfd_draft_make(r->draft, &err);
+    if (rc != HFD_OK)
+        return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
     r->has_draft = true;
     to = open(r->draft_db, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (to < 0)
@@ -259,6 +257,28 @@ static enum hfd_exit move_draft(struct restore *r)
     return HFD_EXIT_OK;
 }
 
+/*
+ * Moves the draft into PostgreSQL, which compares both. A restore that was cut short goes on with
+ * the same backup.
+ */
+static enum hfd_exit move_rows(struct restore *r)
+{
+    const struct hfd_store_place from = {.dir = r->draft}, to = hfd_cli_place(r->settings);
+    char taken[HFD_TIME_TEXT_MAX];
+    struct hfd_move_config config = {.from = &from, .to = &to};
+    struct hfd_move_result result;
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    (void)hfd_time_format_us(r->note.taken_us, taken);
+    config.name =
+        hfd_arena_printf(&r->mem, "the backup of %s (%lld bytes)", taken, (long long)r->note.bytes)
+            .p;
+    rc = config.name != NULL ? hfd_move(&config, &result, &err)
+                             : hfd_fail_nomem(&err, "restore a backup");
+    return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, hfd_cli_place_text(r->settings), err.msg);
+}
+
 static enum hfd_exit report(const struct restore *r)
 {
     char taken[HFD_TIME_TEXT_MAX];
@@ -266,7 +286,7 @@ static enum hfd_exit report(const struct restore *r)
 
     hfd_buf_init(&b, OUTPUT_MAX);
     (void)hfd_time_format_s(r->note.taken_us, taken);
-    hfd_buf_addf(&b, "%s: restored %lld resource%s as of %s\n", r->settings->data.p,
+    hfd_buf_addf(&b, "%s: restored %lld resource%s as of %s\n", hfd_cli_place_text(r->settings),
                  (long long)r->note.resources, r->note.resources == 1 ? "" : "s", taken);
     hfd_buf_addf(&b, "The backup lacks all changes after %s:\n", taken);
     hfd_buf_lit(&b,
@@ -286,25 +306,26 @@ static enum hfd_exit report(const struct restore *r)
     return hfd_cli_print("restore", &b);
 }
 
+typedef enum hfd_exit step_fn(struct restore *r);
+
 static enum hfd_exit run(struct restore *r)
 {
-    static enum hfd_exit (*const steps[])(struct restore * r) = {set_paths, open_file, refuse_data,
-                                                                 check_ids, copy_file, check_draft,
-                                                                 set_clock, move_draft};
+    static step_fn *const into_folder[] = {set_paths, open_file,  refuse_data,
+                                           check_ids, copy_file,  check_draft,
+                                           set_clock, move_draft, NULL},
+                          *const into_postgres[] = {set_paths,   open_file, check_ids, copy_file,
+                                                    check_draft, move_rows, NULL};
+    step_fn *const *steps = r->postgres ? into_postgres : into_folder;
     struct hfd_err err = {0};
     enum hfd_exit status = HFD_EXIT_OK;
 
-    if (hfd_settings_has_postgres(r->settings))
-        return hfd_cli_fail(HFD_EXIT_USAGE, "restore",
-                            "a backup is restored into a data folder: expected --store sqlite "
-                            "--data FOLDER");
     if (hfd_base_init(&err) != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "%s", err.msg);
     hfd_arena_init(&r->mem, MEM_MAX);
-    for (size_t i = 0; status == HFD_EXIT_OK && i < sizeof(steps) / sizeof(steps[0]); i++)
-        status = steps[i](r);
+    for (; status == HFD_EXIT_OK && *steps != NULL; steps++)
+        status = (*steps)(r);
     if (r->has_draft)
-        remove_draft(r);
+        hfd_draft_remove(r->draft);
     if (status == HFD_EXIT_OK)
         status = report(r);
     if (r->fd >= 0)
@@ -335,8 +356,10 @@ enum hfd_exit hfd_cmd_restore(int argc, const char *const *argv)
 
         status = hfd_cli_settings("restore", &args, &r.settings);
     }
-    if (status == HFD_EXIT_OK)
+    if (status == HFD_EXIT_OK) {
+        r.postgres = hfd_settings_has_postgres(r.settings);
         status = run(&r);
+    }
     hfd_settings_free(r.settings);
     free(flags.rest);
     return status;

@@ -6,11 +6,9 @@
 
 #include "driver/base/log.h"
 #include "driver/core/backup_note.h"
-#include "driver/core/ring_check.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/pieces.h"
 #include "store/backup.h"
-#include "store/totals.h"
 
 #define STATUS_NO_ROOM 507
 
@@ -47,20 +45,8 @@ static void fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
 static hfd_rc txn_facts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct making *m = arg;
-    struct hfd_resource_totals totals;
-    struct hfd_ring_ids keys;
-    hfd_rc rc = hfd_totals_resources(tx, m->mem, &totals, err);
 
-    m->note.resources = 0;
-    for (size_t i = 0; rc == HFD_OK && i < totals.count; i++)
-        m->note.resources += totals.rows[i].n;
-    if (rc == HFD_OK)
-        rc = hfd_ring_needed(tx, m->mem, &keys, err);
-    if (rc != HFD_OK)
-        return rc;
-    m->note.keys = keys.items;
-    m->note.key_count = keys.count;
-    return HFD_OK;
+    return hfd_backup_note_collect(tx, m->mem, &m->note, err);
 }
 
 static hfd_rc job_begin(struct hfd_txn *tx, void *arg, struct hfd_err *err)

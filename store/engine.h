@@ -9,7 +9,6 @@
 #include "store/db.h"
 
 struct hfd_engine {
-
     hfd_rc (*open)(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err);
     void (*close)(struct hfd_db **db);

@@ -122,11 +122,11 @@ static hfd_rc fill(struct hfd_db *db, const struct hfd_migration *list, size_t c
 static hfd_rc check_newer(struct hfd_db *db, int64_t version, size_t count, struct hfd_err *err)
 {
     int64_t min = NO_MIN;
-    hfd_rc rc = version >= HFD_MIGRATE_META ? read_min(db, &min, err) : HFD_OK;
+    hfd_rc rc = hfd_db_shared(db) && version >= HFD_MIGRATE_META ? read_min(db, &min, err) : HFD_OK;
 
     if (rc != HFD_OK)
         return rc;
-    if (min > (int64_t)count || !hfd_db_is_shared(db))
+    if (min > (int64_t)count)
         return hfd_fail(err, HFD_INVALID,
                         "store: the database has schema version %lld, and this program knows "
                         "versions up to %zu. Start the newer hyperfleet-driver that wrote it, or "

@@ -33,7 +33,7 @@ extern const size_t hfd_migrations_count;
 #define HFD_MIGRATE_UNFILLED 1000000
 
 /** The first version whose database says which programs may use it. */
-#define HFD_MIGRATE_META 18
+#define HFD_MIGRATE_META 19
 
 /**
  * Applies what is missing, each migration in one transaction with its version, so that a crash

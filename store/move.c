@@ -2,6 +2,7 @@
 #include "store/move.h"
 
 #include "driver/base/check.h"
+#include "store/alone.h"
 #include "store/migrate.h"
 #include "store/txn.h"
 
@@ -149,12 +150,14 @@ static hfd_rc make_forms(struct move *m, struct hfd_err *err)
     return rc;
 }
 
-/* The writer holds the database, and brings its schema up to date. */
+/* The writer holds the database, and brings its schema up to date. No server uses it. */
 static hfd_rc open_writer(struct side *side, struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_open(side->place, HFD_DB_WRITER, &side->writer, err);
 
-    return rc == HFD_OK ? hfd_migrate(side->writer, hfd_migrations, hfd_migrations_count, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_migrate(side->writer, hfd_migrations, hfd_migrations_count, err);
+    return rc == HFD_OK ? hfd_alone_check(side->writer, INT64_MAX, err) : rc;
 }
 
 /* Fixes what is read from now on. */
@@ -362,6 +365,7 @@ hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *ou
                      .now = {.table_count = hfd_move_tables_count}};
     hfd_rc rc;
 
+    HFD_ASSERT(config->name != NULL && config->name[0] != '\0');
     *out = (struct hfd_move_result){0};
     hfd_arena_init(&m.mem, MEM_MAX);
     rc = make_forms(&m, err);
@@ -375,6 +379,8 @@ hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *ou
         hfd_db_rollback(m.to.writer);
     if (rc == HFD_OK)
         rc = compare_all(&m, err);
+    if (rc == HFD_OK && m.from.writer != NULL) /* none came meanwhile */
+        rc = hfd_alone_check(m.from.writer, INT64_MAX, err);
     if (rc == HFD_OK)
         rc = run_alone(m.to.writer, sql_mark_drop, HFD_SLICE_NONE, err);
     close_side(&m.to);

@@ -27,10 +27,10 @@ const struct hfd_move_table hfd_move_tables[] = {
     {"order_secrets", 1, "guresid:t secrets:b"},
     {"upstream", 1,
      "guresid:t goal:n watched:n due_us:n checked_us:n full_us:n unsure_us:n behind_us:n tries:n "
-     "refusals:n later_names:n error:t"},
+     "refusals:n later_names:n error:t shard:n"},
     {"stray", 1,
      "id:t kind:n owner_id:t guresid:t name:t generation:n ready:n created_us:n deleted_us:n "
-     "created_by:t seen_us:n wanted_us:n due_us:n tries:n error:t"},
+     "created_by:t seen_us:n wanted_us:n due_us:n tries:n error:t shard:n"},
     {"watch", 2, "fleet_id:t adapter:t stale_us:n told:n"},
     {"event", 2, "fleet_id:t seq:n first_us:n last_us:n count:n warning:n reason:t message:t"},
     {"history", 1,
@@ -50,7 +50,8 @@ const struct hfd_move_table hfd_move_tables[] = {
 /* clang-format on */
 const size_t hfd_move_tables_count = sizeof(hfd_move_tables) / sizeof(hfd_move_tables[0]);
 
-const char *const hfd_move_staying[] = {"hfd_meta", "hfd_commit", "replica", "lease"};
+const char *const hfd_move_staying[] = {"hfd_meta", "hfd_commit", "replica", "lease",
+                                        "settings_epoch"};
 const size_t hfd_move_staying_count = sizeof(hfd_move_staying) / sizeof(hfd_move_staying[0]);
 
 /* ---- columns ---- */

@@ -51,10 +51,10 @@
     X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
       "check any Humanitec driver against the Driver API 0.9.3") \
     X(backup,  "FILE [--ops-url URL] [--token-file FILE] [--ca-file FILE] [SETTINGS]", \
-      "write a copy of the data of the running server to FILE") \
-    X(migrate, "--from PLACE --to PLACE [--password-file FILE] [--json]", \
-      "move all data to another database, while no server uses either") \
-    X(restore, "FILE [SETTINGS]", "make the data folder from a backup") \
+      "write a copy of the data of the running server, or of its PostgreSQL database, to FILE") \
+    X(migrate, "--from PLACE --to PLACE [--password-file FILE] [--json] | --contract [--json] [SETTINGS]", \
+      "move all data to another database, or end the use of a database by older versions") \
+    X(restore, "FILE [SETTINGS]", "make the data folder, or fill an empty PostgreSQL database, from a backup") \
     X(version, "", "print the version") \
     X(help,    "[COMMAND]", "print this text")
 
@@ -87,6 +87,7 @@
     X(migrate, "--from",   "PLACE",          "where the data is: sqlite:FOLDER, or postgres://USER@HOST:PORT/DATABASE") \
     X(migrate, "--to",     "PLACE",          "where it goes: an empty database or folder, or that of a move that was cut short") \
     X(migrate, "--password-file", "FILE",    "the password of the PostgreSQL user (HFD_STORE_PASSWORD_FILE)") \
+    X(migrate, "--contract", NULL,           "with PostgreSQL: take away what only older versions use; none of them runs") \
     X(migrate, "--json",   NULL,             "print one JSON document") \
     X(backup, "--ops-url", "URL",            "the ops listener of the server (HFD_OPS_URL); without it, that of the settings") \
     X(backup, "--url",     "URL",            "its main listener; not used here") \

@@ -1,12 +1,15 @@
 /*
  * hyperfleet-driver migrate: moves all data from one database to another, while no server uses
- * either. A move that was cut short goes on when the same command runs again. Thread: main.
+ * either. A move that was cut short goes on when the same command runs again. With --contract it
+ * ends the time in which programs of two versions use a PostgreSQL database. Thread: main.
  */
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
 #include "handlers/cli/cli.h"
 #include "handlers/cli/move_place.h"
 #include "handlers/client/flags.h"
+#include "store/alone.h"
+#include "store/migrate.h"
 #include "store/move.h"
 
 #include <stdio.h>
@@ -20,7 +23,7 @@
 
 struct migrate {
     const char *from_arg, *to_arg, *password_file;
-    bool json;
+    bool json, contract;
     struct hfd_arena mem;
     struct hfd_move_place from, to;
     struct hfd_move_result result;
@@ -127,11 +130,10 @@ static hfd_rc read_places(struct migrate *m, struct hfd_err *err)
 
 static enum hfd_exit run(struct migrate *m)
 {
-    const struct hfd_move_config config = {.from = &m->from.place,
-                                           .to = &m->to.place,
-                                           .name = m->from.text,
-                                           .progress = say_progress,
-                                           .progress_ctx = m};
+    struct hfd_move_config config = {.from = &m->from.place,
+                                     .to = &m->to.place,
+                                     .progress = say_progress,
+                                     .progress_ctx = m};
     struct hfd_err err = {0};
     hfd_rc rc = hfd_base_init(&err);
 
@@ -141,11 +143,82 @@ static enum hfd_exit run(struct migrate *m)
         rc = hfd_move_place_exists(&m->from, &err);
     m->began_us = hfd_clock_mono_us(&hfd_clock_system);
     m->said_us = m->began_us;
+    config.name = m->from.text;
     if (rc == HFD_OK)
         rc = hfd_move(&config, &m->result, &err);
     if (rc == HFD_OK)
         rc = hfd_move_place_give(&m->to, &err);
     return rc == HFD_OK ? report(m) : fail(rc, err.msg);
+}
+
+/* ---- the end of mixed versions ---- */
+
+static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema *before,
+                       struct hfd_schema *after, struct hfd_err *err)
+{
+    struct hfd_db *db = NULL;
+    hfd_rc rc = hfd_db_open(place, HFD_DB_WRITER, &db, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_migrate_schema(db, before, err);
+    if (rc == HFD_OK && before->now >= HFD_MIGRATE_META)
+        rc = hfd_alone_check(db, (int64_t)hfd_migrations_count, err);
+    if (rc == HFD_OK)
+        rc = hfd_migrate_contract(db, hfd_migrations, hfd_migrations_count, err);
+    if (rc == HFD_OK)
+        rc = hfd_migrate_schema(db, after, err);
+    hfd_db_close(&db);
+    return rc;
+}
+
+static enum hfd_exit run_contract(struct migrate *m, struct hfd_cli_args *args)
+{
+    struct hfd_schema before = {0}, after = {0};
+    struct hfd_settings *settings = NULL;
+    enum hfd_exit status = hfd_cli_settings("migrate", args, &settings);
+    struct hfd_store_place place;
+    struct hfd_err err = {0};
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    if (status != HFD_EXIT_OK)
+        return status;
+    place = hfd_cli_place(settings);
+    rc = hfd_base_init(&err);
+    if (rc == HFD_OK && place.url == NULL)
+        rc = hfd_fail(&err, HFD_INVALID,
+                      "--contract is for PostgreSQL: expected the setting store. With SQLite each "
+                      "start brings the schema up to date");
+    if (rc == HFD_OK)
+        rc = contract(&place, &before, &after, &err);
+    hfd_settings_free(settings);
+    if (rc != HFD_OK)
+        return fail(rc, err.msg);
+    hfd_buf_init(&b, OUTPUT_MAX);
+    hfd_buf_addf(&b,
+                 m->json ? "{\"schema_now\":%lld,\"schema_min\":%lld}\n"
+                         : "The schema has version %lld. Programs that know less than version "
+                           "%lld cannot use the database any more.\n",
+                 (long long)after.now, (long long)after.min);
+    return hfd_cli_print("migrate", &b);
+}
+
+/* ---- the command ---- */
+
+static enum hfd_exit run_move(struct migrate *m, const struct hfd_flags *flags)
+{
+    enum hfd_exit status;
+
+    if (flags->rest_count > 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "unexpected argument %.60s", flags->rest[0]);
+    if (m->from_arg == NULL || m->to_arg == NULL || flags->place_count > 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate",
+                            "expected --from PLACE and --to PLACE, or --contract; a place is "
+                            "sqlite:FOLDER or postgres://USER@HOST:PORT/DATABASE");
+    hfd_arena_init(&m->mem, MEM_MAX);
+    status = run(m);
+    hfd_arena_fini(&m->mem);
+    return status;
 }
 
 enum hfd_exit hfd_cmd_migrate(int argc, const char *const *argv)
@@ -156,22 +229,28 @@ enum hfd_exit hfd_cmd_migrate(int argc, const char *const *argv)
         {"--to", NULL, HFD_FLAG_TEXT, &m.to_arg, "PLACE", "where it goes"},
         {"--password-file", "HFD_STORE_PASSWORD_FILE", HFD_FLAG_TEXT, &m.password_file, "FILE",
          "the password of the PostgreSQL user"},
+        {"--contract", NULL, HFD_FLAG_SWITCH, &m.contract, NULL, "end the use by older programs"},
         {"--json", NULL, HFD_FLAG_SWITCH, &m.json, NULL, "print one JSON document"},
     };
-    struct hfd_flags flags = {.table = table, .count = sizeof(table) / sizeof(table[0])};
+    struct hfd_flags flags = {.table = table,
+                              .count = sizeof(table) / sizeof(table[0]),
+                              .rest = calloc((size_t)argc + 1, sizeof(char *))};
     struct hfd_err err = {0};
     enum hfd_exit status;
 
+    if (flags.rest == NULL)
+        return hfd_cli_fail(HFD_EXIT_INTERNAL, "migrate", "out of memory");
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077);
-    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
-        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "%s", err.msg);
-    if (m.from_arg == NULL || m.to_arg == NULL || flags.place_count > 0)
-        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate",
-                            "expected --from PLACE and --to PLACE; a place is sqlite:FOLDER or "
-                            "postgres://USER@HOST:PORT/DATABASE");
-    hfd_arena_init(&m.mem, MEM_MAX);
-    status = run(&m);
-    hfd_arena_fini(&m.mem);
+    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK) {
+        status = hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "%s", err.msg);
+    } else if (m.contract && m.from_arg == NULL && m.to_arg == NULL) {
+        struct hfd_cli_args args = {.argc = flags.rest_count, .argv = flags.rest};
+
+        status = run_contract(&m, &args);
+    } else {
+        status = run_move(&m, &flags);
+    }
+    free(flags.rest);
     return status;
 }

@@ -136,6 +136,26 @@ hfd_rc hfd_pg_wait(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *
     return rc;
 }
 
+hfd_rc hfd_pg_flush(struct hfd_db *db, struct hfd_err *err)
+{
+    return flush(db, hfd_clock_mono_us(&hfd_clock_system) + hfd_pg_answer_us(db), err);
+}
+
+hfd_rc hfd_pg_wait_one(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *out = NULL;
+    if (sent == 0)
+        return hfd_pg_lost(db, PQerrorMessage(db->conn), err);
+    rc = hfd_pg_flush(db, err);
+    if (rc == HFD_OK)
+        rc = wait_result(db, err);
+    if (rc == HFD_OK)
+        *out = PQgetResult(db->conn);
+    return rc != HFD_OK || *out != NULL ? rc : hfd_pg_lost(db, PQerrorMessage(db->conn), err);
+}
+
 hfd_rc hfd_pg_run(struct hfd_db *db, const char *sql, PGresult **out, struct hfd_err *err)
 {
     PGresult *r;

@@ -22,6 +22,7 @@ struct hfd_db {
     struct hfd_store_place place; /* its texts are owned */
     PGconn *conn;                 /* NULL while there is none */
     unsigned host;                /* of the URL: where the next attempt begins */
+    size_t loaded_bytes;          /* by COPY, since libpq was last flushed */
     bool in_txn;
     bool broken;
     struct hfd_err cause;    /* once broken: the first failure, answered from then on */
@@ -61,6 +62,11 @@ void hfd_pg_disconnect(struct hfd_db *db);
  * @return HFD_OK also when the result is an error of the server; HFD_AWAY, HFD_TIMEOUT
  */
 HFD_MUST_CHECK hfd_rc hfd_pg_wait(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *err);
+/** As hfd_pg_wait, and leaves further results: the first one says that a COPY goes on. */
+HFD_MUST_CHECK hfd_rc hfd_pg_wait_one(struct hfd_db *db, int sent, PGresult **out,
+                                      struct hfd_err *err);
+/** Sends what libpq holds. @return HFD_OK, HFD_AWAY, HFD_TIMEOUT */
+HFD_MUST_CHECK hfd_rc hfd_pg_flush(struct hfd_db *db, struct hfd_err *err);
 /**
  * Runs SQL of one or more statements without parameters.
  * @param out  gives the last result; may be NULL

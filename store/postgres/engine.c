@@ -5,6 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/rng.h"
 #include "store/postgres/fail.h"
+#include "store/postgres/load.h"
 #include "store/postgres/signal.h"
 #include "store/postgres/stmt.h"
 
@@ -25,6 +26,9 @@ const struct hfd_engine hfd_engine_postgres = {
     .was_committed = hfd_pg_was_committed,
     .tidy = hfd_pg_tidy,
     .exec = hfd_pg_exec,
+    .load_begin = hfd_pg_load_begin,
+    .load = hfd_pg_load,
+    .load_end = hfd_pg_load_end,
     .check = hfd_pg_check,
     .bytes = hfd_pg_bytes,
     .copy_open = hfd_pg_copy_open,

@@ -191,7 +191,9 @@ class Cli(unittest.TestCase):
                  (["serve", "--keys", ring], [ring, "missing", "keygen --keys FILE"]),
                  (["token", "list"], ["auth.tokens_file: "]),
                  (["token", "create", "--name", "a", "--scope", "view"], ["auth.tokens_file: "]),
-                 (["restore", ring, "--keys", ring], ["--store sqlite"]),
+                 (["restore", ring], ["keys: ", "keygen --keys FILE"]),
+                 (["migrate", "--from", "sqlite:" + self.dir], ["--to PLACE"]),
+                 (["migrate", "--from", self.dir, "--to", url["HFD_STORE"]], ["--from: ", "sqlite:"]),
                  (["serve", "--store", "postgres://u:ge/heim@h/db"], ["--store: ", "%2F"])]
         for args, words in cases:
             with self.subTest(args):

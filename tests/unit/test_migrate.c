@@ -26,6 +26,13 @@ struct fixture {
 };
 
 static struct hfd_engine shared;
+static bool is_shared;
+
+static bool say_shared(const struct hfd_db *db)
+{
+    (void)db;
+    return is_shared;
+}
 
 static void share(struct hfd_db *db)
 {
@@ -43,7 +50,8 @@ static int setup(void **state)
 
     assert_non_null(fx);
     shared = hfd_engine_sqlite;
-    shared.shared = true;
+    shared.shared = say_shared;
+    is_shared = true;
     tmpdir_make(fx->base);
     (void)snprintf(fx->dir, sizeof(fx->dir), "%s/data", fx->base);
     assert_int_equal(
@@ -165,7 +173,7 @@ static void an_unshared_database_contracts_at_once(void **state)
 {
     struct fixture *fx = *state;
 
-    shared.shared = false;
+    is_shared = false;
     assert_int_equal(start(fx, 0), HFD_OK);
     assert_int_equal(start(fx, 1), HFD_OK);
     assert_schema(fx, 1, 1);

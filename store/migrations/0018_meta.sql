@@ -1,4 +1,0 @@
-CREATE TABLE hfd_meta (
-  key   TEXT NOT NULL PRIMARY KEY,
-  value TEXT NOT NULL
-);

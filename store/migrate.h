@@ -40,9 +40,8 @@ extern const size_t hfd_migrations_count;
  * leaves whole versions. A database that is newer than `count` is used as it is when its newer
  * migrations only added something.
  * @param db  the writer, not in a transaction
- * @return HFD_OK, HFD_INVALID (the database is newer, and does not allow this program: nothing is
- * touched), HFD_CONFLICT (one that contracts must be applied first), HFD_IO, HFD_CORRUPT,
- * HFD_NOMEM, HFD_BUSY
+ * @return HFD_OK, HFD_INVALID (a newer database, which refuses this program and stays as it is),
+ * HFD_CONFLICT (one that contracts is due before), HFD_IO, HFD_CORRUPT, HFD_NOMEM, HFD_BUSY
  */
 HFD_MUST_CHECK hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
                                   struct hfd_err *err);
@@ -54,7 +53,7 @@ HFD_MUST_CHECK hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration 
 HFD_MUST_CHECK hfd_rc hfd_migrate_contract(struct hfd_db *db, const struct hfd_migration *list,
                                            size_t count, struct hfd_err *err);
 
-/** What a database says of its schema. */
+/** The schema of a database, as it says itself. */
 struct hfd_schema {
     int64_t now; /* migrations that were applied */
     int64_t min; /* programs that know fewer may not use it */

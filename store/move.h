@@ -26,7 +26,7 @@ struct hfd_move_progress {
 struct hfd_move_config {
     const struct hfd_store_place *from, *to;
     /**
-     * What is moved, in words without secrets: "sqlite:/var/lib/hyperfleet". A move goes on only
+     * The source in words without secrets: "sqlite:/var/lib/hyperfleet". A move goes on only
      * under the same name.
      */
     const char *name;
@@ -51,10 +51,10 @@ struct hfd_move_result {
 
 /**
  * Moves. The source exists; the target is made if absent.
- * @return HFD_OK; HFD_CONFLICT (a server uses one of them; the target has rows, or another move is
- * not finished in it; the source is the target of a move that is not finished); HFD_CORRUPT (both
- * differ at the end: the target stays marked); or as hfd_db_open and hfd_stmt_step
- * Thread: the command line.
+ * HFD_CONFLICT has four reasons. A server uses one of them. The target has rows. Another move is
+ * not finished in the target. The source itself is the target of such a move.
+ * @return HFD_OK; HFD_CONFLICT; HFD_CORRUPT (both differ at the end: the target stays marked); or
+ * as hfd_db_open and hfd_stmt_step Thread: the command line.
  */
 HFD_MUST_CHECK hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *out,
                                struct hfd_err *err);

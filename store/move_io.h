@@ -20,14 +20,15 @@ struct hfd_move_row {
 };
 
 /**
- * What two tables are compared by: the number of rows, and a 128-bit hash (XXH3) of each row, added
- * up. The order of the rows does not matter.
+ * The measure of a table, to compare two: the number of rows, and a 128-bit hash (XXH3) of each
+ * row, added up. The order of the rows does not matter.
  */
 struct hfd_move_sum {
     int64_t rows;
     uint64_t high, low;
 };
 
+/** Returns true if both tables have the same rows. */
 bool hfd_move_sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b);
 
 /**
@@ -58,8 +59,10 @@ struct hfd_move_scan {
     bool ended;
 };
 
+/** Begins at the first row. @param db  in a transaction; borrowed, as form */
 void hfd_move_scan_init(struct hfd_move_scan *scan, struct hfd_db *db,
                         const struct hfd_move_form *form);
+/** Frees the memory. */
 void hfd_move_scan_fini(struct hfd_move_scan *scan);
 
 /** Takes a row: scan->row, and scan->bytes. Borrowed during the call. */

@@ -1,7 +1,7 @@
 /*
- * The tables that a move carries from one database to another, as data. tests/unit/test_move.c
- * compares them with the schema, so that a migration that adds a table or a column also changes
- * this list. Thread: any.
+ * The tables that a move carries from one database to another, as data. A migration that adds a
+ * table or a column changes this list, too: tests/unit/test_move.c compares it with the schema.
+ * Thread: any.
  */
 #ifndef HFD_STORE_MOVE_TABLE_H
 #define HFD_STORE_MOVE_TABLE_H

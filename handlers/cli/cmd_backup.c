@@ -158,7 +158,7 @@ static enum hfd_exit fetch(struct request *r)
 
 /* ---- the database itself ---- */
 
-/* What the snapshot says for the note. */
+/* Facts of the snapshot, for the note. */
 struct facts {
     struct hfd_arena *mem;
     struct hfd_backup_note *note;

@@ -1,7 +1,7 @@
 # cmake -DDIR=<folder of NNNN_name.sql> -DOUT=<file.c> -P embed.cmake Writes the migrations as C
 # arrays, in their order. The numbers run 0001, 0002, ... without a gap, as the schema version
-# counts them. -DMORE=<folder> adds further ones behind them, in the order of their names, whatever
-# these are: tests make a newer program with them.
+# counts them. With -DMORE=<folder> further ones follow, in the order of their names: tests make a
+# newer program so.
 set(FIRST_MARKED 20) # from here on a file says if it expands or contracts
 file(GLOB FILES ${DIR}/*.sql)
 list(SORT FILES)

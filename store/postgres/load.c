@@ -8,7 +8,7 @@
 
 #define FLUSH_BYTES ((size_t)256 << 10)
 
-/* What stands before and behind the rows. */
+/* The bytes before and behind the rows. */
 static const hfd_slice header = {"PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0", 19};
 static const hfd_slice trailer = {"\377\377", 2};
 

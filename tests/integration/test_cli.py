@@ -193,7 +193,7 @@ class Cli(unittest.TestCase):
                  (["token", "create", "--name", "a", "--scope", "view"], ["auth.tokens_file: "]),
                  (["restore", ring], ["keys: ", "keygen --keys FILE"]),
                  (["migrate", "--from", "sqlite:" + self.dir], ["--to PLACE"]),
-                 (["migrate", "--from", self.dir, "--to", url["HFD_STORE"]], ["--from: ", "sqlite:"]),
+                 (["migrate", "--from", self.dir, "--to", "sqlite:x"], ["--from: ", "sqlite:"]),
                  (["serve", "--store", "postgres://u:ge/heim@h/db"], ["--store: ", "%2F"])]
         for args, words in cases:
             with self.subTest(args):

@@ -25,9 +25,8 @@ SEED = int(os.environ.get("HFD_SEED") or random.randrange(1 << 32))
 def fill_others(path, rng):
     """Rows in the tables that tests/bench/fill.c leaves empty: any values of their types."""
     db = sqlite3.connect(path)
-    tables = [r[0] for r in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    for table in tables:
-        if table in STAYING or db.execute("SELECT count(*) FROM %s" % table).fetchone()[0]:
+    for table in tables_of(db):
+        if db.execute("SELECT count(*) FROM %s" % table).fetchone()[0]:
             continue
         columns = db.execute("SELECT type, \"notnull\" FROM pragma_table_info('%s')" % table)
         columns = columns.fetchall()
@@ -36,6 +35,12 @@ def fill_others(path, rng):
             db.execute("INSERT INTO %s VALUES (%s)" % (table, ",".join("?" * len(row))), row)
     db.commit()
     db.close()
+
+
+def tables_of(db):
+    """The tables that a move carries."""
+    rows = db.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'").fetchall()
+    return [row[0] for row in rows if row[0] not in STAYING]
 
 
 def value(kind, needed, row, at, rng):
@@ -52,9 +57,7 @@ def differences(one, other):
     db = sqlite3.connect(one)
     db.execute("ATTACH ? AS other", (other,))
     found = []
-    for (table,) in db.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table'").fetchall():
-        if table in STAYING:
-            continue
+    for table in tables_of(db):
         for left, right in (("main", "other"), ("other", "main")):
             if db.execute("SELECT count(*) FROM (SELECT * FROM %s.%s EXCEPT SELECT * FROM %s.%s)"
                           % (left, table, right, table)).fetchone()[0]:
@@ -144,9 +147,8 @@ class Move(unittest.TestCase):
     def copy_without_rows(self, path):
         shutil.copytree(self.source, path)
         db = sqlite3.connect(os.path.join(path, "store.db"))
-        for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
-            if table not in STAYING:
-                db.execute("DELETE FROM %s" % table)
+        for table in tables_of(db):
+            db.execute("DELETE FROM %s" % table)
         db.commit()
         db.close()
         return path
@@ -179,11 +181,10 @@ class Move(unittest.TestCase):
 
     @staticmethod
     def marked(folder):
-        """Whether the folder is the target of a move that is not finished, or not begun."""
+        """True for the target of a move that is not finished, or not begun."""
         db = sqlite3.connect(os.path.join(folder, "store.db"))
         try:
-            tables = db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'fleet'").fetchone()
-            if not tables[0]:
+            if "fleet" not in tables_of(db):
                 return True
             return db.execute("SELECT count(*) FROM fleet").fetchone()[0] == 0 or db.execute(
                 "SELECT count(*) FROM hfd_meta WHERE key = 'move'").fetchone()[0] == 1
@@ -232,6 +233,7 @@ class Move(unittest.TestCase):
         plain = os.path.join(self.work, "plain")
         with real.lib.Server(data=plain) as server:
             client = real.lib.Client(server)
+            self.addCleanup(client.close)
             for i in range(3):
                 body = real.lib.cluster_input(name="cluster-%d" % i)
                 self.assertEqual(client.put("/" + real.lib.guresid(), body).status, 202)

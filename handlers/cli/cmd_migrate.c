@@ -130,10 +130,8 @@ static hfd_rc read_places(struct migrate *m, struct hfd_err *err)
 
 static enum hfd_exit run(struct migrate *m)
 {
-    struct hfd_move_config config = {.from = &m->from.place,
-                                     .to = &m->to.place,
-                                     .progress = say_progress,
-                                     .progress_ctx = m};
+    struct hfd_move_config config = {
+        .from = &m->from.place, .to = &m->to.place, .progress = say_progress, .progress_ctx = m};
     struct hfd_err err = {0};
     hfd_rc rc = hfd_base_init(&err);
 

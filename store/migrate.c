@@ -132,7 +132,7 @@ static hfd_rc check_newer(struct hfd_db *db, int64_t version, size_t count, stru
                         "versions up to %zu. Start the newer hyperfleet-driver that wrote it, or "
                         "restore an older backup",
                         (long long)version, count);
-    HFD_LOG(HFD_LOG_WARN, "the database has a newer schema, which this program may use",
+    HFD_LOG(HFD_LOG_INFO, "the database has a newer schema, which this program may use",
             HFD_LOG_INT("version", version), HFD_LOG_INT("known", (int64_t)count));
     return HFD_OK;
 }

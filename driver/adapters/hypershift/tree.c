@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#define EVERY_US (60 * HFD_US_PER_S)   /* between two times of a resource */
+#define EVERY_US (120 * HFD_US_PER_S)  /* between two times of a resource */
 #define CLOSED_US (300 * HFD_US_PER_S) /* between two tries of a kind that cannot be listed */
 #define LOOKED_AT_MAX 500              /* objects of a kind */
 #define PAGE_LIMIT 100

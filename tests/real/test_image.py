@@ -14,8 +14,10 @@ import unittest
 
 import yaml
 
+import postgres
 import real
 import roots
+from lib import eventually
 
 DOCKER = os.path.join(real.ROOT, "docker")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -278,6 +280,68 @@ class Compose(unittest.TestCase):
             self.assertEqual(set(project["services"]), names)
         needs = project["services"]["replica-2"]["depends_on"]["postgres"]
         self.assertEqual(needs["condition"], "service_healthy")
+
+    def database(self):
+        """The URL of a database that the SQL of the manual makes, and its password."""
+        server = postgres.Postgres()
+        self.addCleanup(server.close)
+        server.start()
+        with open(os.path.join(real.ROOT, "handlers/docs/scale.md"), encoding="utf-8") as f:
+            sql = re.search(r"^```sql\n(.*?)^```$", f.read(), re.M | re.S)[1]
+        for statement in sql.replace("'...'", "'secret'").split(";\n"):
+            if statement.strip():
+                postgres.query(server.url("postgres"), statement)
+        return "127.0.0.1:%d" % server.port, "secret"
+
+    def test_replicas(self):
+        """Two replicas run by the services' variables and the commands of the manual. An order of
+        one is seen at the other.
+        """
+        place, password = self.database()
+        folder = tempfile.mkdtemp(prefix="hfd-compose-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+
+        def at(name):
+            return os.path.join(folder, name)
+        program = os.environ["HFD_PROGRAM"]
+        with open(at("postgres.password"), "w", encoding="ascii") as f:
+            f.write(password + "\n")
+        real.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
+                  "-subj", "/CN=driver.example", "-addext", "subjectAltName=DNS:localhost",
+                  "-keyout", at("tls.key"), "-out", at("tls.crt")])
+        bare = {"PATH": PATH}
+        real.run([program, "keygen", "--keys", at("keys")], env=bare)
+        with open(at("token"), "w", encoding="ascii") as f:
+            f.write(real.run([program, "token", "create", "--name", "orchestrator", "--scope",
+                              "driver", "--auth-tokens-file", at("tokens")], env=bare))
+        with open(at("order.json"), "w", encoding="utf-8") as f:
+            json.dump({"type": "hyperfleet-cluster", "driver": {"values": {
+                "cluster": {"name": "shop", "spec": {"region": "eu-1"}}}}}, f)
+        before = set(os.listdir(folder))
+        urls = [self.replica(self.services[name]["environment"], folder, place)
+                for name in self.REPLICAS]
+        flags = ["--token-file", at("token"), "--ca-file", at("tls.crt"), "--state", at("state")]
+        real.run([program, "apply", at("order.json"), "--id", "3c0a", "--url", urls[0], *flags],
+                 env=bare)
+        seen = real.run([program, "get", "3c0a", "--url", urls[1], *flags], env=bare)
+        self.assertEqual(json.loads(seen)["status"], "creating")
+        self.assertEqual(set(os.listdir(folder)), before | {"state", "state.lock"},
+                         "a replica writes no file")
+
+    def replica(self, variables, folder, place):
+        """Starts a service as Compose would, on ports of its own; returns its URL."""
+        main, ops = postgres.free_port(), postgres.free_port()
+        env = {name: value.replace("/run/secrets", folder).replace("@postgres/", "@%s/" % place)
+               for name, value in variables.items()}
+        env.update(PATH=PATH, HFD_LISTEN="127.0.0.1:%d" % main, HFD_OPS_LISTEN="127.0.0.1:%d" % ops)
+        proc = subprocess.Popen([os.environ["HFD_PROGRAM"], "serve"], env=env, cwd="/",
+                                stderr=subprocess.DEVNULL)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.terminate)
+        eventually(lambda: subprocess.run(
+            [os.environ["HFD_PROGRAM"], "health", "--ready"], env=env, check=False,
+            stderr=subprocess.DEVNULL).returncode == 0, "a replica is ready", 120)
+        return "https://localhost:%d/" % main
 
 
 if __name__ == "__main__":

@@ -195,6 +195,27 @@ static void other_settings_judge_again(void **state)
     assert_contains(doc.values, "\"zone\":\"z1\"");
 }
 
+/* A replica with older settings does not replace the mark of a newer one. */
+static void an_older_mark_leaves_a_newer_one(void **state)
+{
+    const struct world_report done = {.adapter = "validation", .available = YES};
+    struct world *w = *state;
+    const int64_t newest = hfd_fleet_fingerprint_of_epoch(0x123456, 7);
+
+    make_ready(w);
+    w->driver.fleet.settings_fingerprint = newest;
+    assert_int_equal(times_told(w, &done), 1);
+    assert_int_equal(times_told(w, &done), 0);
+    w->driver.fleet.settings_fingerprint = hfd_fleet_fingerprint_of_epoch(0x654321, 6);
+    assert_int_equal(times_told(w, &done), 1);
+    assert_int_equal(times_told(w, &done), 1);
+    w->driver.fleet.settings_fingerprint = newest;
+    assert_int_equal(times_told(w, &done), 0);
+    w->driver.fleet.settings_fingerprint = hfd_fleet_fingerprint_of_epoch(0x123456, 8);
+    assert_int_equal(times_told(w, &done), 1);
+    assert_int_equal(times_told(w, &done), 0);
+}
+
 /* Each setting that the observer reads makes another mark, and what it does not read makes none. */
 static void the_mark_is_of_all_settings_that_are_judged_by(void **state)
 {
@@ -254,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_settings_judge_again, setup, teardown),
         cmocka_unit_test_setup_teardown(the_mark_is_of_all_settings_that_are_judged_by, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(an_older_mark_leaves_a_newer_one, setup, teardown),
         cmocka_unit_test_setup_teardown(conditions_that_move_are_news, setup, teardown),
     };
 

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Two servers on one PostgreSQL with one key ring: its keys in two steps under load, another ring,
+what `doctor` says of the database, and starts without one.
+"""
+import contextlib
+import http.server
+import json
+import os
+import shutil
+import tempfile
+import threading
+import unittest
+
+import real
+import postgres
+
+lib = real.lib
+WAIT_S = 60
+
+
+class Replica(lib.Server):
+    """A server on the database."""
+
+    def __init__(self, url, ring, *flags, env=None):
+        super().__init__(*flags, env=env)
+        self.url, self.ring = url, ring
+
+    def command(self):
+        return [lib.program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
+                "--store", self.url, "--keys", self.ring, *self.flags]
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.db = postgres.Postgres()
+        cls.addClassCleanup(cls.db.close)
+        cls.db.start()
+
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(prefix="hfd-real-ring-")
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.url = self.db.create("t%d" % abs(hash(self.id())))
+        self.ring = self.make_ring("ring")
+
+    def make_ring(self, name):
+        path = os.path.join(self.dir, name)
+        done = lib.run("keygen", "--keys", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def replica(self, ring=None, url=None, **kw):
+        server = Replica(url or self.url, ring or self.ring, **kw)
+        self.addCleanup(server.close)
+        return server
+
+    def client(self, server, ops=False):
+        client = lib.Client(server, ops=ops)
+        self.addCleanup(client.close)
+        return client
+
+    def keygen(self, step, status):
+        done = lib.run("keygen", step, "--keys", self.ring, "--store", self.url)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def doctor(self, *flags, url=None):
+        done = lib.run("doctor", "--json", "--store", url or self.url, "--keys", self.ring, *flags)
+        self.assertNotIn(":hfd@", done.stdout + done.stderr)
+        lines = {}
+        for line in json.loads(done.stdout)["lines"]:
+            lines.setdefault(line["about"], []).append(line)
+        return done.returncode, lines
+
+
+def put(client, gid, cookie=None):
+    return client.put("/" + gid, lib.cluster_input(),
+                      {"Humanitec-Driver-Cookie": cookie} if cookie else None)
+
+
+class Keys(Case):
+    def test_two_steps(self):
+        """A new key is activated when both servers have it, under load and without SIGHUP. What
+        one seals the other opens.
+        """
+        other = os.path.join(self.dir, "other")
+        shutil.copy2(self.ring, other)
+        servers = [self.replica().start(), self.replica(ring=other).start()]
+        clients = [self.client(s) for s in servers]
+        cookie = put(clients[0], "a-ring").cookie
+        self.assertTrue(cookie)
+        self.assertIn(put(clients[1], "a-ring", cookie).status, (200, 202))
+        stop, bad = threading.Event(), []
+
+        def load(server):
+            client = lib.Client(server)
+            held = cookie
+            while not stop.is_set():
+                answer = put(client, "a-ring", held)
+                held = answer.cookie or held
+                if answer.status not in (200, 202):
+                    bad.append(answer)
+            client.close()
+
+        threads = [threading.Thread(target=load, args=(s,)) for s in servers]
+        for t in threads:
+            t.start()
+        try:
+            self.assertIn("--prepare", self.keygen("--rotate", 2))
+            self.keygen("--prepare", 0)
+            self.reloaded(servers[0], 1)
+            said = lib.eventually(lambda: self.lacking(1), "one server has it", WAIT_S)
+            self.assertIn("1 of 2 live replicas lack the key", said)
+            shutil.copy2(self.ring, other)
+            self.reloaded(servers[1], 1)
+            lib.eventually(lambda: self.lacking(0) is None, "both servers have it", WAIT_S)
+            shutil.copy2(self.ring, other)
+            for server, times in zip(servers, (2, 2)):
+                self.reloaded(server, times)
+            fresh = lib.eventually(lambda: self.changed(clients[0], cookie), "new cookie", WAIT_S)
+            self.assertIn(put(clients[1], "a-ring", fresh).status, (200, 202))
+        finally:
+            stop.set()
+            for t in threads:
+                t.join()
+        self.assertEqual(bad, [])
+        for server in servers:
+            self.assertEqual(server.sigterm(), 0)
+
+    def lacking(self, count):
+        """What keygen --activate says while `count` servers lack the key; None once it is done."""
+        done = lib.run("keygen", "--activate", "--keys", self.ring, "--store", self.url)
+        if done.returncode == 0:
+            self.assertEqual(count, 0)
+            return None
+        self.assertEqual(done.returncode, 3, done.stderr)
+        return done.stderr if "%d of 2" % count in done.stderr or count == 0 else ""
+
+    @staticmethod
+    def changed(client, cookie):
+        fresh = put(client, "a-ring", cookie).cookie
+        return fresh if fresh != cookie else None
+
+    @staticmethod
+    def reloaded(server, times):
+        lib.eventually(lambda: sum(r["msg"] == "key ring reloaded" for r in server.records())
+                       >= times, "the ring is read again", WAIT_S)
+
+    def test_another_ring(self):
+        """A server with the ring of another database does not start, and changes nothing."""
+        self.replica().start()
+        done = lib.run(*self.replica(ring=self.make_ring("stranger")).command()[1:])
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertIn("is not that of the database", done.stderr)
+        self.assertEqual(self.replica().start().sigterm(), 0)
+
+
+class Starts(Case):
+    def test_waits(self):
+        """A start without the database tries on until it is there; SIGTERM ends the wait."""
+        waiting = "waiting for the database: not ready until it can be reached"
+        self.db.stop()
+        try:
+            server = self.replica().spawn()
+            self.says(server, waiting)
+            self.assertEqual(server.sigterm(), 0)
+            server = self.replica().spawn()
+            self.says(server, waiting)
+        finally:
+            self.db.start()
+        self.assertTrue(server.ready.wait(WAIT_S), server.tail())
+        self.assertNotIn(":hfd@", "\n".join(server.lines))
+        ops = self.client(server, ops=True)
+        self.db.kill9()
+        try:
+            lib.eventually(lambda: ops.get("/readyz").status == 503, "not ready", WAIT_S)
+            self.assertEqual(ops.get("/livez").status, 200)
+        finally:
+            lib.eventually(self.restarted, "PostgreSQL starts again", WAIT_S)
+        lib.eventually(lambda: ops.get("/readyz").status == 200, "ready again", WAIT_S)
+        self.assertEqual(server.sigterm(), 0)
+
+    def restarted(self):
+        with contextlib.suppress(AssertionError):
+            return self.db.start()
+        return None
+
+    @staticmethod
+    def says(server, msg):
+        lib.eventually(lambda: any(r["msg"] == msg for r in server.records()), msg, WAIT_S)
+
+    def test_ends(self):
+        """A wrong password and a database with another collation end the start with words."""
+        postgres.query(self.db.url("postgres"), "CREATE DATABASE other TEMPLATE template0"
+                       " LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'")
+        self.addCleanup(self.db.drop, "other")
+        wrong = os.path.join(self.dir, "password")
+        with open(wrong, "w", encoding="utf-8") as f:
+            f.write("not-it\n")
+        bare = self.url.replace(":hfd@", "@")
+        for url, flags, word in ((bare, ["--store-password-file", wrong], "password"),
+                                 (self.db.url("other"), [], "C")):
+            done = lib.run("serve", "--store", url, "--keys", self.ring, *flags)
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn(word, done.stderr)
+            self.assertNotIn("not-it", done.stderr)
+
+
+class Doctor(Case):
+    def test_says(self):
+        """It names what can lose writes, the replicas, and an old Patroni; it makes no tables."""
+        status, lines = self.doctor()
+        self.assertEqual(status, 3)
+        self.assertIn("no tables yet", lines["database"][1]["text"])
+        self.assertEqual(self.db.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
+                                       self.url.rsplit("/", 1)[1]), [["0"]])
+        self.assertFalse(lines["durable"][0]["ok"])
+        self.assertIn("fsync is off", lines["durable"][0]["text"])
+        self.assertFalse(lines["standby"][0]["ok"])
+        self.assertNotIn("patroni", lines)
+        for version, good in (("3.0.2", False), ("4.1.5", True)):
+            with patroni(version) as url:
+                line = self.doctor("--store-patroni", url)[1]["patroni"][0]
+            self.assertEqual(line["ok"], good, line)
+            self.assertIn(version, line["text"])
+        server = self.replica().start()
+        found = self.doctor()[1]
+        self.assertIn("1 live", found["replicas"][0]["text"])
+        self.assertIn("16 leases", found["replica"][0]["text"])
+        self.assertTrue(found["sessions"][0]["ok"])
+        self.assertTrue(found["data"][0]["ok"], found["data"])
+        self.assertEqual(found["orphans"][0]["text"][0], "0")
+        self.assertEqual(server.sigterm(), 0)
+
+
+@contextlib.contextmanager
+def patroni(version):
+    """Patroni's REST API, as far as doctor asks it."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = json.dumps({"state": "running", "patroni": {"version": version}}).encode()
+            self.send_response(200 if self.path == "/patroni" else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format, *args):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield "http://127.0.0.1:%d/" % server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+if __name__ == "__main__":
+    real.main()

@@ -7,6 +7,8 @@
 #include "handlers/cli/ask.h"
 #include "handlers/client/flags.h"
 #include "store/rows_token.h"
+#include "store/migrate.h"
+#include "store/postgres/facts.h"
 #include "store/sqlite/folder.h"
 
 #include <curl/curl.h>
@@ -248,6 +250,18 @@ static const char *ask_server(struct hfd_settings *s, struct known *known)
     return why;
 }
 
+/* A list does not change the schema under servers of another version. */
+static hfd_rc may_open(const struct hfd_store_place *place, struct hfd_err *err)
+{
+    int64_t schema = (int64_t)hfd_migrations_count;
+    hfd_rc rc = place->url != NULL ? hfd_pg_schema_read(place, &schema, err) : HFD_OK;
+
+    if (rc == HFD_OK && schema != (int64_t)hfd_migrations_count)
+        return hfd_fail(err, HFD_INVALID, "the database has schema %lld, this program knows %zu",
+                        (long long)schema, hfd_migrations_count);
+    return rc;
+}
+
 /* Finds the last uses. A server that runs is asked; of one that does not, the store is read. */
 static void find_uses(struct hfd_settings *s, struct known *known)
 {
@@ -261,7 +275,9 @@ static void find_uses(struct hfd_settings *s, struct known *known)
     (void)snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, s->data.p);
     if (config.place.url == NULL && access(path, F_OK) != 0)
         return;
-    rc = hfd_store_open(&config, &store, &err);
+    rc = may_open(&config.place, &err);
+    if (rc == HFD_OK)
+        rc = hfd_store_open(&config, &store, &err);
     if (rc == HFD_OK) {
         rc = hfd_store_update_wait(store, txn_uses, known, &err);
         hfd_store_close(&store);

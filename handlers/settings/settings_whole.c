@@ -128,8 +128,9 @@ static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
         return HFD_OK;
     if (s->data.len > 0 && hfd_settings_is_set(s, HFD_SETTING_data))
         return hfd_settings_refuse(s, HFD_SETTING_data, err,
-                                   "expected none with a PostgreSQL store, which needs no data "
-                                   "folder; name keys and auth.tokens_file instead");
+                                   "expected none, or an empty one, with a PostgreSQL store, "
+                                   "which needs no data folder; name keys and auth.tokens_file "
+                                   "instead");
     if (s->store_password_file.len > 0 && hfd_pgurl_has_password(s->store))
         return hfd_settings_refuse(s, HFD_SETTING_store_password_file, err,
                                    "expected a URL in store without a password beside it");

@@ -111,19 +111,24 @@ static hfd_rc read_standbys(const struct look *l, struct hfd_pg_facts *f, struct
     return rc;
 }
 
+static hfd_rc read_schema(const struct look *l, void *out, struct hfd_err *err)
+{
+    int64_t *version = out;
+    bool there = false;
+    hfd_rc rc = has_table(l, "hfd_meta", &there, err);
+
+    *version = 0;
+    return rc == HFD_OK && there ? read_number(l, sql_schema, NULL, version, err) : rc;
+}
+
 static hfd_rc read_facts(const struct look *l, void *out, struct hfd_err *err)
 {
     struct hfd_pg_facts *f = out;
-    bool there = false;
     hfd_rc rc = read_settings(l, f, err);
 
     if (rc == HFD_OK)
         rc = read_standbys(l, f, err);
-    if (rc == HFD_OK)
-        rc = has_table(l, "hfd_meta", &there, err);
-    if (rc == HFD_OK && there)
-        rc = read_number(l, sql_schema, NULL, &f->schema, err);
-    return rc;
+    return rc == HFD_OK ? read_schema(l, &f->schema, err) : rc;
 }
 
 static hfd_rc read_replica_rows(const struct look *l, struct hfd_pg_replicas *list,
@@ -191,6 +196,11 @@ hfd_rc hfd_pg_facts_read(const struct hfd_store_place *place, struct hfd_arena *
 {
     *out = (struct hfd_pg_facts){.standbys = NULL};
     return run(place, mem, read_facts, out, err);
+}
+
+hfd_rc hfd_pg_schema_read(const struct hfd_store_place *place, int64_t *out, struct hfd_err *err)
+{
+    return run(place, NULL, read_schema, out, err);
 }
 
 hfd_rc hfd_pg_replicas_read(const struct hfd_store_place *place, struct hfd_arena *mem,

@@ -35,6 +35,10 @@ struct hfd_pg_facts {
 HFD_MUST_CHECK hfd_rc hfd_pg_facts_read(const struct hfd_store_place *place, struct hfd_arena *mem,
                                         struct hfd_pg_facts *out, struct hfd_err *err);
 
+/** Reads the version of the schema; 0 = no tables yet. Returns as hfd_pg_facts_read. */
+HFD_MUST_CHECK hfd_rc hfd_pg_schema_read(const struct hfd_store_place *place, int64_t *out,
+                                         struct hfd_err *err);
+
 /** A replica with a sign of life in the last 9 seconds of the database's time. */
 struct hfd_pg_replica {
     hfd_slice id, name, version;

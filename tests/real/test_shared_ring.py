@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Two servers on one PostgreSQL with one key ring: its keys in two steps under load, another ring,
-what `doctor` says of the database, and starts without one.
+"""Two servers on one PostgreSQL with one key ring: its keys in two steps, and another ring. Starts
+without a database, and `doctor` with one.
 """
 import contextlib
 import http.server
@@ -80,8 +80,8 @@ def put(client, gid, cookie=None):
 
 class Keys(Case):
     def test_two_steps(self):
-        """A new key is activated when both servers have it, under load and without SIGHUP. What
-        one seals the other opens.
+        """A new key is activated when both servers have it, under load and without SIGHUP. Each
+        opens the other's cookies.
         """
         other = os.path.join(self.dir, "other")
         shutil.copy2(self.ring, other)
@@ -128,7 +128,7 @@ class Keys(Case):
             self.assertEqual(server.sigterm(), 0)
 
     def lacking(self, count):
-        """What keygen --activate says while `count` servers lack the key; None once it is done."""
+        """The words of keygen --activate while `count` servers lack the key; None when done."""
         done = lib.run("keygen", "--activate", "--keys", self.ring, "--store", self.url)
         if done.returncode == 0:
             self.assertEqual(count, 0)

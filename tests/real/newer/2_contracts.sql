@@ -1,0 +1,2 @@
+-- contracts: the table goes again
+DROP TABLE newer;

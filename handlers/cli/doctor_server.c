@@ -263,9 +263,9 @@ static void visit_main(struct visit *v)
 /* Adds "reason" of a probe's answer; its status where there is none. */
 static hfd_slice reason_of(struct visit *v, const struct hfd_client_answer *a)
 {
-    hfd_slice text = HFD_SLICE_NONE;
     const char *reason = NULL;
     json_t *doc = NULL;
+    hfd_slice text;
 
     if (a->status == 0)
         return hfd_slice_of(a->why);

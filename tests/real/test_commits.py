@@ -1,8 +1,9 @@
 """Every COMMIT of a resource's life is cut, before PostgreSQL gets it and after. The caller is
 answered, or hears 503 and repeats. Nothing is lost, and nothing happens twice.
 
-The proxy of tests/lib stands between the program and PostgreSQL. A life is PUT, reports, another
-PUT, reports, DELETE and Finalized. One without a fault is the reference.
+The proxy of tests/lib stands between the program and PostgreSQL. A life is a cluster made by the
+HyperFleet API, then PUT, reports, another PUT, reports, DELETE and Finalized. One without a fault
+is the reference.
 """
 import http.client
 import shutil
@@ -75,6 +76,16 @@ class Commits(unittest.TestCase):
         self.assertIn(answer.status, (201, 204) if not kw.get("finalized") else (201, 204, 404),
                       "%r\n%s" % (answer, self.server.tail()))
 
+    def cluster(self):
+        """A cluster made by HyperFleet's API. A creation that was carried out twice would
+        find its own name taken.
+        """
+        refused = self.refused
+        answer = self.insist("POST", BASE + "/clusters",
+                             {"kind": "Cluster", "name": guresid("once"), "spec": {}})
+        taken = [409] if self.refused > refused else []
+        self.assertIn(answer.status, [201] + taken, "%r\n%s" % (answer, self.server.tail()))
+
     def parts(self, gid):
         """The hrefs of its cluster and its nodepool."""
         found = []
@@ -88,6 +99,7 @@ class Commits(unittest.TestCase):
     def life(self):
         """From nothing to nothing; returns its GUResID."""
         gid = guresid("life")
+        self.cluster()
         body = cluster_input(nodepools=[{"name": "workers", "spec": {"replicas": 2}}])
         self.expect(202, "PUT", "/" + gid, body)
         self.expect(202, "GET", "/" + gid)

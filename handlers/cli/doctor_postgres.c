@@ -184,13 +184,13 @@ static int64_t connections_of_one(const struct hfd_settings *s)
 static void say_connections(const struct look *l)
 {
     const int64_t one = connections_of_one(l->s), may = l->facts.connections,
-                  servers = (int64_t)l->replicas.count + 1;
+                  servers = (int64_t)l->replicas.count + 1, all = one * servers;
 
-    say(l, "sessions", one * servers <= may,
+    say(l, "sessions", all <= may,
         "%lld allowed, %lld in use; a server with these settings needs %lld, so %lld of them need "
         "%lld",
         (long long)may, (long long)l->facts.in_use, (long long)one, (long long)servers,
-        (long long)(one * servers));
+        (long long)all);
 }
 
 static void say_replicas(const struct look *l)

@@ -47,6 +47,41 @@ hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err)
     return engine_of(db)->begin(db, err);
 }
 
+hfd_rc hfd_db_begin_group(struct hfd_db *db, struct hfd_err *err)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->begin_group != NULL ? engine->begin_group(db, err) : engine->begin(db, err);
+}
+
+hfd_rc hfd_db_look(struct hfd_db *db, bool *again, struct hfd_err *err)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    *again = false;
+    return engine->look != NULL ? engine->look(db, again, err) : HFD_OK;
+}
+
+bool hfd_db_gathers(const struct hfd_db *db)
+{
+    return engine_of(db)->look != NULL;
+}
+
+hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow, hfd_slice key,
+                     struct hfd_err *err)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->follow != NULL ? engine->follow(db, follow, key, err) : HFD_OK;
+}
+
+bool hfd_db_is_looking(const struct hfd_db *db)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->is_looking != NULL && engine->is_looking(db);
+}
+
 hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err)
 {
     return engine_of(db)->commit(db, err);

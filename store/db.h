@@ -51,6 +51,35 @@ void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx);
 
 /* Transactions. A reader's begin fixes its snapshot at the first read. */
 HFD_MUST_CHECK hfd_rc hfd_db_begin(struct hfd_db *db, struct hfd_err *err);
+/**
+ * As begin, for jobs that may run again. An engine may let a read fail with HFD_BUSY until it has
+ * read for all jobs: hfd_db_look says so.
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_begin_group(struct hfd_db *db, struct hfd_err *err);
+/**
+ * Ends a run of all jobs.
+ * @param again  the jobs are to run again: what they have written is forgotten
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_look(struct hfd_db *db, bool *again, struct hfd_err *err);
+/**
+ * Returns true for an engine that keeps writes back: one that is refused undoes the whole
+ * transaction. What may be refused is read first.
+ */
+bool hfd_db_gathers(const struct hfd_db *db);
+/** A read whose parameter another read gives: the first column of each of its rows. */
+struct hfd_db_follow {
+    const char *via; /* with one parameter; static, as sql */
+    const char *sql; /* with one parameter */
+};
+/**
+ * Notes such a read for hfd_db_look, where the engine gathers; else does nothing.
+ * @param key  the parameter of via
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
+                                    hfd_slice key, struct hfd_err *err);
+/** Returns true when hfd_db_look will have the jobs run again: their outcomes mean nothing. */
+bool hfd_db_is_looking(const struct hfd_db *db);
+/** @return also HFD_BUSY: it is rolled back, and shall run again */
 HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
 /** Never fails visibly: a connection that cannot roll back is broken. */
 void hfd_db_rollback(struct hfd_db *db);

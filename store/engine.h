@@ -17,6 +17,11 @@ struct hfd_engine {
     hfd_rc (*cause)(const struct hfd_db *db, struct hfd_err *err);
     void (*watch)(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx);
     hfd_rc (*begin)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*begin_group)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*look)(struct hfd_db *db, bool *again, struct hfd_err *err);
+    hfd_rc (*follow)(struct hfd_db *db, const struct hfd_db_follow *follow, hfd_slice key,
+                     struct hfd_err *err);
+    bool (*is_looking)(const struct hfd_db *db);
     hfd_rc (*commit)(struct hfd_db *db, struct hfd_err *err);
     void (*rollback)(struct hfd_db *db);
     int64_t (*changes)(const struct hfd_db *db);

@@ -260,6 +260,17 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query 
     return rc;
 }
 
+hfd_rc hfd_fleet_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key, struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_fleet_get}, key, err);
+}
+
+hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                     struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_fleet_children}, key, err);
+}
+
 /* ---- writing ---- */
 
 /* The number of the next resource. Numbers rise as long as the store is open. */
@@ -282,13 +293,51 @@ static hfd_rc next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
     return HFD_OK;
 }
 
+static hfd_rc fail_taken(const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    return hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
+                    row->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool");
+}
+
+/*
+ * Looks for the name where a write that is refused undoes the whole group. The names in a cluster
+ * that the job itself has made need no look.
+ */
+static hfd_rc check_name(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
+{
+    const struct hfd_fleet_name name = {row->kind, row->owner_id, row->name};
+    const struct hfd_kept *own = find(tx, row->id), *owner = find(tx, hfd_row_some(row->owner_id));
+    struct hfd_fleet_row other;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    if (!hfd_db_gathers(tx->db) || (owner != NULL && owner->fresh))
+        return HFD_OK;
+    if (row->seq == 0 && own != NULL && own->row != NULL)
+        return fail_taken(row, err);
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    if (tx->unit == NULL && row->seq == 0 &&
+        hfd_fleet_row_get(tx, row->id, &mem, &other, NULL) == HFD_OK)
+        rc = fail_taken(row, err);
+    else
+        rc = hfd_fleet_row_by_name(tx, &name, &mem, &other, err);
+    if (rc == HFD_OK && !hfd_slice_eq(other.id, row->id))
+        rc = fail_taken(row, err);
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
 /* Written at once: only the database knows whether the name is taken. */
 hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
 {
     int64_t changed = 0;
+    struct hfd_kept *kept;
     struct hfd_stmt *st;
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
 
+    row->seq = 0;
+    if (rc == HFD_OK)
+        rc = check_name(tx, row, err);
     if (rc == HFD_OK)
         rc = next_seq(tx, &row->seq, err);
     if (rc == HFD_OK)
@@ -318,11 +367,12 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_i64(st, 21, row->pending_us);
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && changed == 0)
-        rc = hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
-                      row->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool");
+        rc = fail_taken(row, err);
     if (rc != HFD_OK)
         return rc;
-    (void)hfd_unit_keep(tx, &kept_form, row);
+    kept = hfd_unit_keep(tx, &kept_form, row);
+    if (kept != NULL)
+        kept->fresh = true;
     return hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err);
 }
 
@@ -434,6 +484,8 @@ static hfd_rc write_claim(struct hfd_txn *tx, const struct hfd_fleet_row *new, s
 {
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
 
+    if (rc == HFD_OK)
+        rc = check_name(tx, new, err);
     if (rc == HFD_OK)
         rc = write_all(tx, new, err);
     if (rc == HFD_OK)

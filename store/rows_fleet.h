@@ -96,4 +96,14 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx,
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                                           struct hfd_arena *mem, struct hfd_err *err);
 
+/**
+ * Notes that the rows whose ids another read gives will be read, where the engine gathers.
+ * @param via  gives ids; see struct hfd_db_follow
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                           struct hfd_err *err);
+/** The same of the children of clusters. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via,
+                                                    hfd_slice key, struct hfd_err *err);
+
 #endif

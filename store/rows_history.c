@@ -1,6 +1,8 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_history.h"
 
+#include "driver/base/check.h"
+
 #include "store/row_io.h"
 #include "store/rows_ended.h"
 #include "store/unit.h"
@@ -142,28 +144,35 @@ static hfd_rc remove_up_to(struct hfd_txn *tx, const struct hfd_history_subject 
     return rc == HFD_OK ? raise_floor(tx, seq, err) : rc;
 }
 
-static hfd_rc trim_history(struct hfd_txn *tx, const struct hfd_history_subject *s, int64_t keep,
-                           struct hfd_err *err)
+/* Finds the newest entry of a subject that is beyond `keep`; 0 = there is none. */
+static hfd_rc find_beyond(struct hfd_txn *tx, const struct hfd_history_subject *s, int64_t keep,
+                          int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    int64_t beyond;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_history_beyond, &st, err);
+    const hfd_rc rc = hfd_db_prepare(tx->db, sql_history_beyond, &st, err);
 
+    *out = 0;
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, s->about);
     hfd_stmt_text(st, 2, hfd_row_some(s->id));
     hfd_stmt_i64(st, 3, keep);
-    rc = hfd_row_number(st, 0, &beyond, err);
-    return rc == HFD_OK && beyond > 0 ? remove_up_to(tx, s, beyond, err) : rc;
+    return hfd_row_number(st, 0, out, err);
 }
 
+/* Reads before it writes: an engine that gathers cannot know beforehand what it reads afterwards.
+ */
 hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep,
                            struct hfd_err *err)
 {
+    const struct hfd_history_subject subject = {row->about, row->id};
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_history_add, &st, err);
+    int64_t beyond;
+    hfd_rc rc = find_beyond(tx, &subject, keep - 1, &beyond, err);
 
+    HFD_ASSERT(keep > 0);
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, sql_history_add, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, row->seq);
@@ -178,9 +187,7 @@ hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row
     hfd_stmt_i64(st, 10, row->generation);
     hfd_stmt_text(st, 11, hfd_row_some(row->text));
     rc = hfd_stmt_run(st, NULL, err);
-    return rc == HFD_OK
-               ? trim_history(tx, &(struct hfd_history_subject){row->about, row->id}, keep, err)
-               : rc;
+    return rc == HFD_OK && beyond > 0 ? remove_up_to(tx, &subject, beyond, err) : rc;
 }
 
 /* Lists read the rows of resources, too. */

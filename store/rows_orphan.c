@@ -11,7 +11,7 @@
 static const char sql_orphans[] =
     "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " ORDER BY l.value, l.created_us, l.fleet_seq LIMIT ?3";
 static const char sql_orphans_of[] =
-    "SELECT " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3";
+    "SELECT /*empty: fleet_label.value = ?4, part*/ " HFD_ORPHAN_COLUMNS("f.", "l.value") ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3";
 /* clang-format on */
 
 static void read_orphan(struct hfd_row_in *in, void *out)

@@ -246,6 +246,11 @@ hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, stru
     return rc;
 }
 
+hfd_rc hfd_part_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key, struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_part_list}, key, err);
+}
+
 /* ---- checksums ---- */
 
 static hfd_rc get_part(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,

@@ -412,6 +412,12 @@ hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *ke
     return hfd_row_run(tx, sql_report_delete, key->fleet_id, key->adapter, err);
 }
 
+hfd_rc hfd_report_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
+                             struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_report_heads}, key, err);
+}
+
 /* ---- checksums ---- */
 
 static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,

@@ -73,4 +73,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fl
 HFD_MUST_CHECK hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *key,
                                             struct hfd_err *err);
 
+/** Notes that these rows will be read: as hfd_fleet_row_follow. */
+HFD_MUST_CHECK hfd_rc hfd_report_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                            struct hfd_err *err);
+
 #endif

@@ -345,6 +345,12 @@ hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
     return rc;
 }
 
+hfd_rc hfd_resource_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
+                               struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_resource_get}, key, err);
+}
+
 /* ---- checksums ---- */
 
 static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,

@@ -85,4 +85,8 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice gure
 HFD_MUST_CHECK hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                                              struct hfd_arena *mem, struct hfd_err *err);
 
+/** Notes that these rows will be read: as hfd_fleet_row_follow. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                              struct hfd_err *err);
+
 #endif

@@ -84,7 +84,9 @@ struct hfd_job {
     bool apart;            /* the writer's: it failed after it had written */
     bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
-    void *arg; /* owned with the job; the submitting loop must not free what it points to */
+    hfd_txn_fn *wants; /* reads what fn will read, and drops it; may be NULL. Its outcome is not
+                          used, and it is not called by an engine that does not gather */
+    void *arg;         /* owned with the job; the submitting loop must not free what it points to */
     struct hfd_sink *sink;
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */

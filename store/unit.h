@@ -56,6 +56,7 @@ struct hfd_kept {
     struct hfd_unit_key key;
     void *row;       /* NULL = there is no such row */
     unsigned change; /* what is to be written: 0 = nothing, else the form's own bits */
+    bool fresh;      /* the job has inserted it */
     bool head;       /* the large texts of the row were not read */
     bool all;        /* an entry without second text: all rows with this first text are kept */
 };

@@ -128,21 +128,36 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
 }
 
 /*
- * Runs all jobs but those that are apart, in a new transaction.
- * @param spoiler  the job that made the transaction useless; NULL = it can be committed
+ * Begins a group: notes what its jobs will read, so that the engine reads it at once. A failure is
+ * of no account: the job itself meets it.
  */
-static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
+static hfd_rc want_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_err *err)
+{
+    struct hfd_err unused;
+    bool again;
+
+    if (!hfd_db_gathers(w->db))
+        return HFD_OK;
+    for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job)) {
+        struct hfd_txn tx = begin_job(w);
+
+        if (!job->apart && job->wants != NULL)
+            (void)job->wants(&tx, job->arg, &unused);
+    }
+    return hfd_db_look(w->db, &again, err);
+}
+
+/* Runs all jobs but those that are apart, up to one that makes the transaction useless. */
+static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
                        struct hfd_err *err)
 {
-    hfd_rc rc = hfd_db_begin(w->db, err);
-    struct hfd_txn tx;
+    hfd_rc rc = HFD_OK;
 
     *spoiler = NULL;
     w->tally = (struct hfd_tally){.count = 0};
     hfd_effects_cut(&w->effects, 0);
-    if (rc != HFD_OK)
-        return rc;
-    if (w->shared) /* others have taken numbers since */
+    hfd_totals_drop(&w->totals);
+    if (w->shared) /* others have taken numbers since, or those that were given are free again */
         w->unit.last_seq = w->unit.last_action = 0;
     for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
          job = hfd_job_next(job)) {
@@ -150,8 +165,32 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
 
         if (!job->apart)
             rc = run_job(w, job, &spoilt, err);
-        if (spoilt)
+        if (spoilt && !hfd_db_is_looking(w->db))
             *spoiler = job;
+    }
+    return rc;
+}
+
+/*
+ * Runs all jobs but those that are apart, in a new transaction. They run again while the engine
+ * reads for them.
+ * @param spoiler  the job that made the transaction useless; NULL = it can be committed
+ */
+static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
+                       struct hfd_err *err)
+{
+    hfd_rc rc = hfd_db_begin_group(w->db, err);
+    bool again = true;
+    struct hfd_txn tx;
+
+    *spoiler = NULL;
+    if (rc != HFD_OK)
+        return rc;
+    rc = want_all(w, list, err);
+    while (rc == HFD_OK && again) {
+        rc = run_each(w, list, spoiler, err);
+        if (rc == HFD_OK)
+            rc = hfd_db_look(w->db, &again, err);
     }
     tx = begin_job(w);
     if (rc == HFD_OK && *spoiler == NULL)

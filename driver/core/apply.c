@@ -182,11 +182,33 @@ static hfd_rc check_name(const struct apply *a, const struct wish *wish, hfd_sli
                           HFD_SLICE_FMT(is), HFD_SLICE_FMT(want));
 }
 
+static struct hfd_backend_orphan_query orphans_of(const struct hfd_ctx *c,
+                                                  const struct hfd_call *call, enum hfd_kind kind)
+{
+    return (struct hfd_backend_orphan_query){
+        .kind = kind, .guresid = call->guresid, .limit = ORPHANS_MAX, .mem = c->mem};
+}
+
+/* A part that has no row yet: orphans of the resource, and who has the name. */
+hfd_rc hfd_apply_wants(const struct hfd_ctx *c, const struct hfd_call *call)
+{
+    const struct hfd_input *in = call->input;
+    const struct hfd_backend_orphan_query query = orphans_of(c, call, in->kind);
+    struct hfd_backend_orphans found;
+    struct hfd_fleet_row row;
+    hfd_rc rc = c->driver->backend_ops->orphans(c->tx, &query, &found, c->err);
+
+    if (in->kind == HFD_KIND_CLUSTER)
+        rc = hfd_fleet_row_by_name(
+            c->tx, &(struct hfd_fleet_name){HFD_KIND_CLUSTER, HFD_SLICE(""), in->cluster.name},
+            c->mem, &row, c->err);
+    return rc;
+}
+
 /* Chooses the orphan of this resource to adopt instead of creating a part; an empty id = none. */
 static hfd_rc choose_orphan(const struct apply *a, const struct wish *wish, hfd_slice *id)
 {
-    const struct hfd_backend_orphan_query query = {
-        .kind = wish->kind, .guresid = a->call->guresid, .limit = ORPHANS_MAX, .mem = a->c->mem};
+    const struct hfd_backend_orphan_query query = orphans_of(a->c, a->call, wish->kind);
     const struct hfd_orphan_row *other = NULL;
     struct hfd_backend_orphans found;
     hfd_rc rc;

@@ -10,6 +10,7 @@
 #include "driver/base/check.h"
 #include "driver/core/guresid.h"
 #include "driver/core/input.h"
+#include "driver/core/wants.h"
 
 #define ANSWER_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
@@ -21,16 +22,21 @@ struct hfd_driver_verb {
     resource_fn *peek;  /* answers from a read, if that can decide */
     resource_fn *write; /* answers otherwise */
     bool has_input;     /* write needs the parsed body */
+    hfd_rc (*wants)(struct hfd_txn *tx, const struct hfd_call *call,
+                    struct hfd_err *err); /* what write will read; may be NULL */
 };
 
-const struct hfd_driver_verb hfd_driver_get = {hfd_resource_get, hfd_resource_get_restored, false},
-                             hfd_driver_put = {hfd_resource_put_peek, hfd_resource_put, true},
+const struct hfd_driver_verb hfd_driver_get = {hfd_resource_get, hfd_resource_get_restored, false,
+                                               NULL},
+                             hfd_driver_put = {hfd_resource_put_peek, hfd_resource_put, true,
+                                               hfd_resource_put_wants},
                              hfd_driver_delete = {hfd_resource_delete_peek, hfd_resource_delete,
-                                                  false};
+                                                  false, hfd_resource_delete_wants};
 
 /* A request and its answer. Lives in the exchange's memory. */
 struct command {
     resource_fn *fn;
+    const struct hfd_driver_verb *verb;
     struct hfd_call call;
     struct hfd_answer_doc doc;
     struct hfd_input input;
@@ -194,6 +200,13 @@ static hfd_rc run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return cmd->fn(tx, &cmd->call, &cmd->doc, err);
 }
 
+static hfd_rc run_wants(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    return cmd->verb->wants(tx, &cmd->call, err);
+}
+
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     if (rc == HFD_OK)
@@ -241,6 +254,8 @@ void hfd_driver_api(struct hfd_exchange *x)
     if (rc == HFD_OK)
         rc = own(cmd, &err);
     cmd->fn = verb->write;
+    cmd->verb = verb;
+    hfd_exchange_wants(x, verb->wants != NULL ? run_wants : NULL);
     if (rc != HFD_OK)
         hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.mistakes : NULL);
     else

@@ -380,6 +380,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     HFD_ASSERT(!x->replied && !x->job_out);
     x->job = (struct hfd_job){
         .fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done, .is_short = x->is_short};
+    x->job.wants = x->wants;
     x->then = then;
     x->job_out = true;
     x->refs++;
@@ -390,6 +391,12 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     x->job_out = false;
     x->refs--;
     then(x, arg, rc, &err);
+}
+
+void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants)
+{
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
+    x->wants = wants;
 }
 
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)

@@ -45,6 +45,8 @@ HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, 
  */
 typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
 
+/** Sets hfd_job.wants of the exchange's update. */
+void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants);
 /**
  * Queue fn(arg) for the writer, or for a reader thread; `then` answers later. If the queue is full,
  * they call `then` at once, with HFD_BUSY.

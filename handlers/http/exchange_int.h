@@ -39,6 +39,7 @@ struct hfd_exchange {
     struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
     bool counted;            /* counted in server->in_flight */
     bool replied;
+    hfd_txn_fn *wants; /* of the update to come, or NULL */
     bool job_out;
     bool writes;        /* work was handed to the writer */
     bool viewing;       /* the job that is out is a view: it can be cancelled */

@@ -12,6 +12,7 @@
 #include "driver/core/adapters_seen.h"
 #include "driver/fleet/names.h"
 #include "driver/health/intake.h"
+#include "store/rows_wants.h"
 
 static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem,
                         hfd_slice *out)
@@ -84,6 +85,7 @@ struct hfd_fleet_action {
     hfd_txn_fn *fn;
     hfd_then_fn *then;
     int status;
+    hfd_txn_fn *wants; /* what fn will read; may be NULL */
 };
 
 static void fail_reading(struct hfd_exchange *x, const struct hfd_fleet_command *cmd,
@@ -111,8 +113,10 @@ void hfd_fleet_api_change(struct hfd_exchange *x)
         rc = c->read(hfd_exchange_request(x)->body, cmd, &r, &err);
     if (rc != HFD_OK)
         fail_reading(x, cmd, &r, rc, &err);
-    else
-        hfd_exchange_update(x, c->fn, cmd, c->then);
+    if (rc != HFD_OK)
+        return;
+    hfd_exchange_wants(x, c->wants);
+    hfd_exchange_update(x, c->fn, cmd, c->then);
 }
 
 static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -224,7 +228,7 @@ static hfd_rc read_create(hfd_slice body, struct hfd_fleet_command *cmd,
     return hfd_fleet_json_create(body, r, &cmd->in.create, err);
 }
 
-const struct hfd_fleet_action hfd_fleet_creating = {read_create, txn_create, on_changed, 201};
+const struct hfd_fleet_action hfd_fleet_creating = {read_create, txn_create, on_changed, 201, NULL};
 
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -245,7 +249,7 @@ static hfd_rc read_patch(hfd_slice body, struct hfd_fleet_command *cmd, struct h
     return hfd_fleet_json_patch(body, r, &cmd->in.patch, err);
 }
 
-const struct hfd_fleet_action hfd_fleet_patching = {read_patch, txn_patch, on_changed, 200};
+const struct hfd_fleet_action hfd_fleet_patching = {read_patch, txn_patch, on_changed, 200, NULL};
 
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -262,7 +266,7 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
-const struct hfd_fleet_action hfd_fleet_deleting = {NULL, txn_delete, on_changed, 202};
+const struct hfd_fleet_action hfd_fleet_deleting = {NULL, txn_delete, on_changed, 202, NULL};
 
 static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -300,7 +304,7 @@ static hfd_rc read_reason(hfd_slice body, struct hfd_fleet_command *cmd,
 }
 
 const struct hfd_fleet_action hfd_fleet_force_deleting = {read_reason, txn_force_delete,
-                                                          on_force_deleted, 204};
+                                                          on_force_deleted, 204, NULL};
 
 /* ---- reports ---- */
 
@@ -321,6 +325,15 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     else
         rc = hfd_fleet_report(tx, &cmd->call, &cmd->in.report, &cmd->report, err);
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
+}
+
+static hfd_rc want_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+    const struct hfd_wants_report wants = {cmd->id, cmd->owner_id, cmd->in.report.adapter,
+                                           cmd->call.mem};
+
+    return hfd_wants_report(tx, &wants, err);
 }
 
 static void count_report(const struct hfd_fleet_command *cmd, const char *outcome)
@@ -366,7 +379,8 @@ static hfd_rc read_report(hfd_slice body, struct hfd_fleet_command *cmd,
     return rc;
 }
 
-const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on_reported, 201};
+const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on_reported, 201,
+                                                     want_report};
 
 /* ---- the service ---- */
 

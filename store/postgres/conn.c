@@ -67,7 +67,7 @@ static hfd_rc wait_socket(struct hfd_db *db, short events, int64_t until_us, str
     }
 }
 
-static hfd_rc flush(struct hfd_db *db, int64_t until_us, struct hfd_err *err)
+static hfd_rc flush_until(struct hfd_db *db, int64_t until_us, struct hfd_err *err)
 {
     int left;
 
@@ -124,7 +124,7 @@ hfd_rc hfd_pg_wait(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *
     *out = NULL;
     if (sent == 0)
         return hfd_pg_lost(db, PQerrorMessage(db->conn), err);
-    rc = flush(db, until_us, err);
+    rc = flush_until(db, until_us, err);
     if (rc == HFD_OK)
         rc = take_results(db, out, err);
     if (rc == HFD_OK && *out == NULL)
@@ -138,7 +138,7 @@ hfd_rc hfd_pg_wait(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *
 
 hfd_rc hfd_pg_flush(struct hfd_db *db, struct hfd_err *err)
 {
-    return flush(db, hfd_clock_mono_us(&hfd_clock_system) + hfd_pg_answer_us(db), err);
+    return flush_until(db, hfd_clock_mono_us(&hfd_clock_system) + hfd_pg_answer_us(db), err);
 }
 
 hfd_rc hfd_pg_wait_one(struct hfd_db *db, int sent, PGresult **out, struct hfd_err *err)
@@ -154,6 +154,14 @@ hfd_rc hfd_pg_wait_one(struct hfd_db *db, int sent, PGresult **out, struct hfd_e
     if (rc == HFD_OK)
         *out = PQgetResult(db->conn);
     return rc != HFD_OK || *out != NULL ? rc : hfd_pg_lost(db, PQerrorMessage(db->conn), err);
+}
+
+hfd_rc hfd_pg_next(struct hfd_db *db, PGresult **out, struct hfd_err *err)
+{
+    const hfd_rc rc = wait_result(db, err);
+
+    *out = rc == HFD_OK ? PQgetResult(db->conn) : NULL;
+    return rc;
 }
 
 hfd_rc hfd_pg_run(struct hfd_db *db, const char *sql, PGresult **out, struct hfd_err *err)

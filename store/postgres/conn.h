@@ -13,6 +13,8 @@
 
 #define HFD_PG_REPLICA_LEN 32
 
+struct hfd_pg_burst_texts;
+
 struct hfd_db {
     const struct hfd_engine *engine; /* the first member */
     unsigned magic;
@@ -25,11 +27,12 @@ struct hfd_db {
     size_t loaded_bytes;          /* by COPY, since libpq was last flushed */
     bool in_txn;
     bool broken;
-    struct hfd_err cause;    /* once broken: the first failure, answered from then on */
-    enum hfd_db_fate fate;   /* of the transaction */
-    struct hfd_err undone;   /* what made the transaction useless */
-    int64_t changes;         /* rows written so far, and failures */
-    int64_t changes_before;  /* the same when the transaction began */
+    struct hfd_err cause;             /* once broken: the first failure, answered from then on */
+    enum hfd_db_fate fate;            /* of the transaction */
+    struct hfd_err undone;            /* what made the transaction useless */
+    int64_t changes;                  /* rows written so far, and failures */
+    int64_t changes_before;           /* the same when the transaction began */
+    struct hfd_pg_burst_texts *texts; /* of bursts; NULL = none yet */
     struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
     size_t slots_cap;
     size_t stmts;
@@ -67,6 +70,12 @@ HFD_MUST_CHECK hfd_rc hfd_pg_wait_one(struct hfd_db *db, int sent, PGresult **ou
                                       struct hfd_err *err);
 /** Sends what libpq holds. @return HFD_OK, HFD_AWAY, HFD_TIMEOUT */
 HFD_MUST_CHECK hfd_rc hfd_pg_flush(struct hfd_db *db, struct hfd_err *err);
+/**
+ * Waits for the next result in pipeline mode.
+ * @param out  gives; NULL ends the answer of a statement
+ * @return as hfd_pg_wait
+ */
+HFD_MUST_CHECK hfd_rc hfd_pg_next(struct hfd_db *db, PGresult **out, struct hfd_err *err);
 /**
  * Runs SQL of one or more statements without parameters.
  * @param out  gives the last result; may be NULL

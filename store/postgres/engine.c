@@ -4,13 +4,27 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/rng.h"
+#include "store/postgres/burst.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/load.h"
 #include "store/postgres/signal.h"
 #include "store/postgres/stmt.h"
 
+/* The writer's connection gathers what a group reads and writes. */
+static hfd_rc open_place(const struct hfd_store_place *place, enum hfd_db_mode mode,
+                         struct hfd_db **out, struct hfd_err *err)
+{
+    struct hfd_db *db;
+    const hfd_rc rc = hfd_pg_open(place, mode, &db, err);
+
+    *out = db;
+    if (rc != HFD_OK || mode != HFD_DB_WRITER)
+        return rc;
+    return hfd_gather_open(db, hfd_pg_burst, out, err);
+}
+
 const struct hfd_engine hfd_engine_postgres = {
-    .open = hfd_pg_open,
+    .open = open_place,
     .close = hfd_pg_close,
     .adopt = hfd_pg_adopt,
     .broken = hfd_pg_broken,
@@ -133,6 +147,7 @@ void hfd_pg_close(struct hfd_db **dbp)
     if (db->conn != NULL && !db->broken && db->commits > 0)
         forget_mark(db);
     hfd_pg_finalize_all(db);
+    hfd_pg_burst_texts_free(db);
     hfd_pg_disconnect(db);
     free_text(db->place.url);
     free_text(db->place.password_file);

@@ -20,6 +20,7 @@ static const struct hfd_pg_code codes[] = {
     {"22021", HFD_INVALID,  HFD_DB_UNDONE}, /* bytes that are no UTF-8, or a NUL */
     {"22P05", HFD_INVALID,  HFD_DB_UNDONE}, /* \u0000 in a JSON document */
     {"22025", HFD_INVALID,  HFD_DB_UNDONE}, /* a pattern ends in a backslash */
+    {"22012", HFD_CONFLICT, HFD_DB_UNDONE}, /* burst.c: another number of rows was changed */
     {"54",    HFD_LIMIT,    HFD_DB_UNDONE}, /* a value is too long */
     {"53",    HFD_AWAY,     HFD_DB_UNDONE}, /* no disk, no memory, no connection is left */
     {"28",    HFD_INVALID,  HFD_DB_LOST},   /* user or password */

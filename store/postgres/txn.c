@@ -4,10 +4,8 @@
 #include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
 
-#define SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
-
 /* One writing group at a time, of all programs: rules that one writer holds go on to hold. */
-static const char sql_begin_write[] = "BEGIN; " SQL_LOCK;
+static const char sql_begin_write[] = "BEGIN; " HFD_PG_SQL_LOCK;
 static const char sql_begin_read[] = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 bool hfd_pg_shared(const struct hfd_db *db)
@@ -54,17 +52,23 @@ hfd_rc hfd_pg_begin(struct hfd_db *db, struct hfd_err *err)
     return begin(db, err);
 }
 
+void hfd_pg_mark(const struct hfd_db *db, char *sql)
+{
+    (void)snprintf(sql, HFD_PG_MARK_MAX,
+                   "INSERT INTO hfd_commit (replica, n) VALUES ('%s', %lld)"
+                   " ON CONFLICT (replica) DO UPDATE SET n = excluded.n",
+                   db->replica, (long long)db->commits);
+}
+
 /* The mark and COMMIT go in one message. */
 static hfd_rc send_commit(struct hfd_db *db, bool marked, struct hfd_err *err)
 {
-    char sql[192];
+    char mark[HFD_PG_MARK_MAX], sql[HFD_PG_MARK_MAX + 16];
     PGresult *r;
     hfd_rc rc;
 
-    (void)snprintf(sql, sizeof(sql),
-                   "INSERT INTO hfd_commit (replica, n) VALUES ('%s', %lld)"
-                   " ON CONFLICT (replica) DO UPDATE SET n = excluded.n; COMMIT",
-                   db->replica, (long long)db->commits);
+    hfd_pg_mark(db, mark);
+    (void)snprintf(sql, sizeof(sql), "%s; COMMIT", mark);
     rc = hfd_pg_wait(db, PQsendQuery(db->conn, marked ? sql : "COMMIT"), &r, err);
     if (rc == HFD_OK)
         rc = hfd_pg_judge(db, r, "COMMIT", err);

@@ -2,11 +2,19 @@
 #ifndef HFD_STORE_POSTGRES_TXN_H
 #define HFD_STORE_POSTGRES_TXN_H
 
+#include "store/postgres/conn.h"
+
 /*
  * Advisory locks: the first number is ours, the second one the schema's, so that two programs in
  * one database do not meet.
  */
 #define HFD_PG_LOCK_WRITE "1212564529, hashtext(current_schema())"
 #define HFD_PG_LOCK_SCHEMA "1212564530, hashtext(current_schema())"
+
+/** Waits for the lock of all writing groups, to the end of the transaction. */
+#define HFD_PG_SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
+#define HFD_PG_MARK_MAX 192
+/** Writes the statement that marks the present commit. @param sql  of HFD_PG_MARK_MAX */
+void hfd_pg_mark(const struct hfd_db *db, char *sql);
 
 #endif

@@ -1,0 +1,579 @@
+#include "store/postgres/burst.h"
+
+#include "driver/base/check.h"
+#include "store/postgres/array.h"
+#include "store/postgres/fail.h"
+#include "store/postgres/stmt.h"
+#include "store/postgres/text.h"
+#include "store/postgres/txn.h"
+#include "store/postgres/value.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define BYTES_MAX ((size_t)1 << 30)
+#define TEXT_MAX 20000u
+#define COLUMNS_MAX 64
+#define TEXT_BUCKETS 128u
+#define PARAMS_MAX (HFD_SHAPE_PARAMS_MAX + 1) /* and how many rows are expected */
+
+/* ---- texts, prepared once in each session ---- */
+
+/* What is made of a text of the store. */
+enum form {
+    ONE_WRITE,
+    ONE_EXPECTED, /* a write that fails unless it changes one row */
+    SET_WRITE,
+    SET_EXPECTED, /* as many rows as it has elements */
+    ONE_READ,
+    SET_READ, /* each row begins with the number of its element, from 1 on */
+    SET_FOLLOW
+};
+
+struct hfd_pg_burst_text {
+    struct hfd_pg_burst_text *in_bucket;
+    const char *sql;
+    const char *target; /* of SET_FOLLOW */
+    enum form form;
+    uint64_t session; /* in which it is prepared */
+    char name[HFD_PG_NAME_MAX];
+    char *text;
+};
+
+struct hfd_pg_burst_texts {
+    struct hfd_pg_burst_text *buckets[TEXT_BUCKETS];
+    unsigned count;
+};
+
+void hfd_pg_burst_texts_free(struct hfd_db *db)
+{
+    for (size_t i = 0; db->texts != NULL && i < TEXT_BUCKETS; i++)
+        while (db->texts->buckets[i] != NULL) {
+            struct hfd_pg_burst_text *t = db->texts->buckets[i];
+
+            db->texts->buckets[i] = t->in_bucket;
+            free(t->text);
+            free(t);
+        }
+    free(db->texts);
+    db->texts = NULL;
+}
+
+/* A write that changes another number of rows fails: what is behind it is not done. */
+static void add_expected(struct hfd_buf *b, hfd_slice write, int param)
+{
+    hfd_buf_lit(b, "WITH w AS (");
+    hfd_buf_add(b, write);
+    hfd_buf_addf(b, " RETURNING 1) SELECT 1 / CASE WHEN count(*) = $%d THEN 1 ELSE 0 END FROM w",
+                 param);
+}
+
+static bool adds_number(enum form form)
+{
+    return form == SET_READ || form == SET_FOLLOW;
+}
+
+static bool is_set(enum form form)
+{
+    return adds_number(form) || form == SET_WRITE || form == SET_EXPECTED;
+}
+
+/* What a text is made of. */
+struct source {
+    const char *sql, *target;
+    const struct hfd_shape *shape;
+    enum form form;
+};
+
+static char *make_text(const struct source *from)
+{
+    const enum form form = from->form;
+    struct hfd_buf inner, b;
+    char *plain = NULL, *text = NULL;
+    int params;
+
+    hfd_buf_init(&inner, TEXT_MAX);
+    hfd_buf_init(&b, TEXT_MAX);
+    if (!is_set(form)) {
+        plain = hfd_pg_placeholders(hfd_slice_of(from->sql), &params);
+        hfd_buf_add(&inner, hfd_slice_of(plain != NULL ? plain : ""));
+    } else if (form == SET_FOLLOW) {
+        hfd_shape_set_follow(from->sql, from->target, &inner);
+    } else if (form == SET_READ) {
+        hfd_shape_set_read(from->shape, from->sql, &inner);
+    } else {
+        hfd_shape_set(from->shape, &inner);
+    }
+    if (form == ONE_EXPECTED || form == SET_EXPECTED)
+        add_expected(&b, hfd_buf_slice(&inner), from->shape->params + 1);
+    else
+        hfd_buf_add(&b, hfd_buf_slice(&inner));
+    hfd_buf_addc(&b, '\0');
+    if (inner.rc == HFD_OK && b.rc == HFD_OK && (plain != NULL || is_set(form)))
+        text = strdup(b.p);
+    free(plain);
+    hfd_buf_fini(&inner);
+    hfd_buf_fini(&b);
+    return text;
+}
+
+static struct hfd_pg_burst_text *text_of(struct hfd_db *db, const struct source *from)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)from->sql + 3 * (uint64_t)(uintptr_t)from->target;
+    const uint64_t h = (key + (uint64_t)from->form) * UINT64_C(0x9E3779B97F4A7C15);
+    struct hfd_pg_burst_text **bucket, *t;
+
+    if (db->texts == NULL)
+        db->texts = calloc(1, sizeof(*db->texts));
+    if (db->texts == NULL)
+        return NULL;
+    bucket = &db->texts->buckets[(h >> 32) % TEXT_BUCKETS];
+    for (t = *bucket; t != NULL; t = t->in_bucket)
+        if (t->sql == from->sql && t->target == from->target && t->form == from->form)
+            return t;
+    t = calloc(1, sizeof(*t));
+    if (t != NULL)
+        t->text = make_text(from);
+    if (t == NULL || t->text == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->sql = from->sql;
+    t->target = from->target;
+    t->form = from->form;
+    (void)snprintf(t->name, sizeof(t->name), "b%u", db->texts->count++);
+    t->in_bucket = *bucket;
+    *bucket = t;
+    return t;
+}
+
+/* ---- sending ---- */
+
+enum answer {
+    NOTHING,
+    WRITTEN, /* counts rows */
+    ROWS,
+    COMMITTED
+};
+
+/* A statement that was sent. */
+struct sent {
+    enum answer answer;
+    const char *what;
+    enum form form;           /* of ROWS */
+    struct hfd_known **reads; /* of ROWS: by element */
+    size_t count;             /* of them */
+};
+
+struct sending {
+    struct hfd_db *db;
+    struct hfd_burst *burst;
+    struct hfd_arena mem;
+    struct sent *list;
+    size_t count, cap;
+    bool lost; /* libpq refused */
+};
+
+/* Parameters of a statement. */
+struct params {
+    int count;
+    const char *values[PARAMS_MAX];
+    int lengths[PARAMS_MAX], formats[PARAMS_MAX];
+    Oid types[PARAMS_MAX];
+};
+
+static hfd_rc note(struct sending *s, const struct sent *sent, struct hfd_err *err)
+{
+    if (s->count == s->cap) {
+        const size_t cap = s->cap == 0 ? 32 : 2 * s->cap;
+        struct sent *list = hfd_arena_array(&s->mem, cap, sizeof(*list));
+
+        if (list == NULL)
+            return hfd_fail_nomem(err, "statements of the store");
+        if (s->count > 0)
+            memcpy(list, s->list, s->count * sizeof(*list));
+        s->list = list;
+        s->cap = cap;
+    }
+    s->list[s->count++] = *sent;
+    return HFD_OK;
+}
+
+static hfd_rc send_text(struct sending *s, const char *sql, enum answer answer, struct hfd_err *err)
+{
+    s->lost = s->lost || PQsendQueryParams(s->db->conn, sql, 0, NULL, NULL, NULL, NULL, 1) == 0;
+    return note(s, &(struct sent){.answer = answer, .what = sql}, err);
+}
+
+static hfd_rc send_prepared(struct sending *s, struct hfd_pg_burst_text *t, const struct params *p,
+                            const struct sent *sent, struct hfd_err *err)
+{
+    PGconn *conn = s->db->conn;
+    hfd_rc rc = HFD_OK;
+
+    if (t->session != s->db->session) {
+        s->lost = s->lost || PQsendPrepare(conn, t->name, t->text, p->count, p->types) == 0;
+        rc = note(s, &(struct sent){.answer = NOTHING, .what = t->sql}, err);
+        t->session = s->db->session;
+    }
+    s->lost = s->lost || PQsendQueryPrepared(conn, t->name, p->count, p->values, p->lengths,
+                                             p->formats, 1) == 0;
+    return rc == HFD_OK ? note(s, sent, err) : rc;
+}
+
+static bool set_param(struct sending *s, struct params *p, hfd_slice bytes, Oid type)
+{
+    (void)s;
+    if (bytes.len > INT_MAX)
+        return false;
+    p->values[p->count] = bytes.p;
+    p->lengths[p->count] = (int)bytes.len;
+    p->formats[p->count] = 1;
+    p->types[p->count++] = type;
+    return true;
+}
+
+/* Eight bytes, the highest first. */
+static bool set_number(struct sending *s, struct params *p, const void *number, Oid type)
+{
+    char *out = hfd_arena_alloc(&s->mem, 8);
+    uint64_t bits;
+
+    memcpy(&bits, number, sizeof(bits));
+    for (size_t i = 0; out != NULL && i < 8; i++)
+        out[i] = (char)(bits >> (56 - 8 * i));
+    return out != NULL && set_param(s, p, (hfd_slice){out, 8}, type);
+}
+
+static bool set_value(struct sending *s, struct params *p, const struct hfd_value *v)
+{
+    if (v->kind == HFD_VALUE_I64)
+        return set_number(s, p, &v->as.i64, HFD_PG_INT8);
+    if (v->kind == HFD_VALUE_F64)
+        return set_number(s, p, &v->as.f64, HFD_PG_FLOAT8);
+    return set_param(s, p, v->null ? HFD_SLICE_NONE : v->as.bytes,
+                     v->kind == HFD_VALUE_BLOB   ? HFD_PG_BYTEA
+                     : v->kind == HFD_VALUE_TEXT ? HFD_PG_TEXT
+                                                 : 0);
+}
+
+static bool set_array(struct sending *s, struct params *p, hfd_slice bytes,
+                      enum hfd_value_kind kind)
+{
+    const hfd_slice own = hfd_arena_dup(&s->mem, bytes);
+
+    return own.p != NULL && set_param(s, p, own, hfd_pg_array_type(kind));
+}
+
+/* ---- writes ---- */
+
+static enum hfd_value_kind kind_of(const struct hfd_write_set *set, int at)
+{
+    enum hfd_value_kind kind = HFD_VALUE_NONE;
+
+    for (const struct hfd_write *w = set->first; kind == HFD_VALUE_NONE && w != NULL; w = w->next)
+        kind = w->values[at].kind;
+    return kind;
+}
+
+static bool set_arrays(struct sending *s, const struct hfd_write_set *set, struct params *p)
+{
+    struct hfd_buf b;
+    bool well = true;
+
+    hfd_buf_init(&b, BYTES_MAX);
+    for (int i = 0; well && i < set->shape->params; i++) {
+        hfd_buf_reset(&b);
+        hfd_pg_array_begin(&b, kind_of(set, i), set->count);
+        for (const struct hfd_write *w = set->first; w != NULL; w = w->next)
+            hfd_pg_array_add(&b, &w->values[i]);
+        well = b.rc == HFD_OK && set_array(s, p, hfd_buf_slice(&b), kind_of(set, i));
+    }
+    hfd_buf_fini(&b);
+    return well;
+}
+
+static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struct hfd_err *err)
+{
+    const bool many = set->count > 1;
+    const enum form form = many ? (set->expects_one ? SET_EXPECTED : SET_WRITE)
+                                : (set->expects_one ? ONE_EXPECTED : ONE_WRITE);
+    struct hfd_pg_burst_text *t =
+        text_of(s->db, &(struct source){set->sql, NULL, set->shape, form});
+    const int64_t expected = (int64_t)set->count;
+    struct params p = {.count = 0};
+    bool well = t != NULL;
+
+    if (well && many)
+        well = set_arrays(s, set, &p);
+    for (int i = 0; well && !many && i < set->shape->params; i++)
+        well = set_value(s, &p, &set->first->values[i]);
+    if (well && set->expects_one)
+        well = set_number(s, &p, &expected, HFD_PG_INT8);
+    if (!well)
+        return hfd_fail_nomem(err, "a write of the store");
+    return send_prepared(s, t, &p, &(struct sent){.answer = WRITTEN, .what = set->sql}, err);
+}
+
+/* ---- reads ---- */
+
+static int by_statement(const void *a, const void *b)
+{
+    const struct hfd_known *x = *(struct hfd_known *const *)a, *y = *(struct hfd_known *const *)b;
+
+    if (x->sql != y->sql)
+        return x->sql < y->sql ? -1 : 1;
+    return x->target < y->target ? -1 : x->target > y->target;
+}
+
+static bool set_read_arrays(struct sending *s, const struct sent *sent, struct params *p)
+{
+    const struct hfd_shape *shape = sent->reads[0]->shape;
+    struct hfd_buf b;
+    bool well = true;
+
+    hfd_buf_init(&b, BYTES_MAX);
+    for (int i = 0; well && i < shape->params; i++) {
+        const enum hfd_value_kind kind = sent->reads[0]->values[i].kind;
+
+        hfd_buf_reset(&b);
+        hfd_pg_array_begin(&b, kind, sent->count);
+        for (size_t k = 0; k < sent->count; k++)
+            hfd_pg_array_add(&b, &sent->reads[k]->values[i]);
+        well = b.rc == HFD_OK && set_array(s, p, hfd_buf_slice(&b), kind);
+    }
+    hfd_buf_fini(&b);
+    return well;
+}
+
+/* Reads with the same statement. */
+static hfd_rc send_read(struct sending *s, struct hfd_known **reads, size_t count,
+                        struct hfd_err *err)
+{
+    const struct hfd_known *first = reads[0];
+    const enum form form = first->target != NULL ? SET_FOLLOW : count > 1 ? SET_READ : ONE_READ;
+    const struct sent sent = {ROWS, first->sql, form, reads, count};
+    struct hfd_pg_burst_text *t =
+        text_of(s->db, &(struct source){first->sql, first->target, first->shape, form});
+    struct params p = {.count = 0};
+    bool well = t != NULL;
+
+    if (well && form != ONE_READ)
+        well = set_read_arrays(s, &sent, &p);
+    for (int i = 0; well && form == ONE_READ && i < first->shape->params; i++)
+        well = set_value(s, &p, &first->values[i]);
+    if (!well)
+        return hfd_fail_nomem(err, "a read of the store");
+    return send_prepared(s, t, &p, &sent, err);
+}
+
+static hfd_rc send_reads(struct sending *s, struct hfd_err *err)
+{
+    struct hfd_known **all;
+    size_t count = 0, end;
+    hfd_rc rc = HFD_OK;
+
+    for (const struct hfd_known *k = s->burst->reads; k != NULL; k = k->in_wanted)
+        count++;
+    all = hfd_arena_array(&s->mem, count + 1, sizeof(struct hfd_known *));
+    if (all == NULL)
+        return hfd_fail_nomem(err, "reads of the store");
+    count = 0;
+    for (struct hfd_known *k = s->burst->reads; k != NULL; k = k->in_wanted)
+        all[count++] = k;
+    qsort(all, count, sizeof(struct hfd_known *), by_statement);
+    for (size_t i = 0; rc == HFD_OK && i < count; i = end) {
+        for (end = i + 1; end < count && by_statement(&all[end], &all[i]) == 0; end++)
+            continue;
+        rc = send_read(s, all + i, end - i, err);
+    }
+    return rc;
+}
+
+/* ---- transactions ---- */
+
+static hfd_rc send_begin(struct sending *s, struct hfd_err *err)
+{
+    struct hfd_db *db = s->db;
+    hfd_rc rc;
+
+    db->unsure = false;
+    db->fate = HFD_DB_GOES_ON;
+    db->in_txn = true;
+    db->changes_before = db->changes;
+    rc = send_text(s, "BEGIN", NOTHING, err);
+    return rc == HFD_OK ? send_text(s, HFD_PG_SQL_LOCK, NOTHING, err) : rc;
+}
+
+static hfd_rc send_commit(struct sending *s, struct hfd_err *err)
+{
+    struct hfd_db *db = s->db;
+    const bool writes = db->changes != db->changes_before || s->burst->writes != NULL;
+    const bool marked = writes && db->marks;
+    char *sql = hfd_arena_alloc(&s->mem, HFD_PG_MARK_MAX);
+    hfd_rc rc = HFD_OK;
+
+    if (sql == NULL)
+        return hfd_fail_nomem(err, "a commit of the store");
+    db->commits += marked;
+    if (marked)
+        hfd_pg_mark(db, sql);
+    if (marked)
+        rc = send_text(s, sql, NOTHING, err);
+    db->unsure = rc == HFD_OK && marked;
+    return rc == HFD_OK ? send_text(s, "COMMIT", COMMITTED, err) : rc;
+}
+
+static hfd_rc send_all(struct sending *s, struct hfd_err *err)
+{
+    hfd_rc rc = s->burst->begins ? send_begin(s, err) : HFD_OK;
+
+    for (const struct hfd_write_set *set = s->burst->writes; rc == HFD_OK && set != NULL;
+         set = set->next)
+        rc = send_set(s, set, err);
+    if (rc == HFD_OK && s->burst->reads != NULL)
+        rc = send_reads(s, err);
+    if (rc == HFD_OK && s->burst->commits)
+        rc = send_commit(s, err);
+    return rc;
+}
+
+/* ---- answers ---- */
+
+static struct hfd_value cell_of(const PGresult *r, int row, int column)
+{
+    const hfd_slice bytes = {PQgetvalue(r, row, column), (size_t)PQgetlength(r, row, column)};
+    const Oid type = PQftype(r, column);
+    struct hfd_value v = {.kind = HFD_VALUE_NONE, .null = PQgetisnull(r, row, column) != 0};
+
+    if (v.null)
+        return v;
+    if (type == HFD_PG_BYTEA)
+        return (struct hfd_value){HFD_VALUE_BLOB, false, {.bytes = bytes}};
+    if (hfd_pg_is_text(type))
+        return (struct hfd_value){HFD_VALUE_TEXT, false, {.bytes = bytes}};
+    if (hfd_pg_number(type, bytes, &v.as.i64))
+        v.kind = HFD_VALUE_I64;
+    return v;
+}
+
+/* A row of a read whose parameter another one gave. It is all NULL where there is no such row. */
+static hfd_rc take_followed(struct sending *s, struct hfd_known *follow,
+                            const struct hfd_value *cells, int count, struct hfd_err *err)
+{
+    struct hfd_known *known;
+    hfd_rc rc = hfd_known_found(s->burst->knowns, follow, &cells[0], &known, err);
+    int nulls = 1;
+
+    if (rc != HFD_OK || known == NULL)
+        return rc;
+    while (nulls < count && cells[nulls].null)
+        nulls++;
+    return nulls < count ? hfd_known_add_row(s->burst->knowns, known, cells + 1, count - 1, err)
+                         : HFD_OK;
+}
+
+static hfd_rc take_rows(struct sending *s, const struct sent *sent, const PGresult *r,
+                        struct hfd_err *err)
+{
+    const int first = adds_number(sent->form), columns = PQnfields(r) - first;
+    struct hfd_value cells[COLUMNS_MAX];
+    hfd_rc rc = HFD_OK;
+
+    HFD_ASSERT(columns <= COLUMNS_MAX);
+    for (int row = 0; rc == HFD_OK && row < PQntuples(r); row++) {
+        const struct hfd_value at = cell_of(r, row, 0);
+        const size_t element = first ? (size_t)at.as.i64 - 1 : 0;
+
+        if (HFD_NEVER(element >= sent->count))
+            return hfd_fail(err, HFD_CORRUPT, "store: a row of no read");
+        for (int c = 0; c < columns; c++)
+            cells[c] = cell_of(r, row, c + first);
+        rc = sent->form == SET_FOLLOW
+                 ? take_followed(s, sent->reads[element], cells, columns, err)
+                 : hfd_known_add_row(s->burst->knowns, sent->reads[element], cells, columns, err);
+    }
+    return rc;
+}
+
+static hfd_rc take_answer(struct sending *s, const struct sent *sent, const PGresult *r,
+                          struct hfd_err *err)
+{
+    int64_t changed;
+    hfd_rc rc = hfd_pg_judge(s->db, r, sent->what, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (sent->answer == ROWS)
+        return take_rows(s, sent, r, err);
+    if (sent->answer == WRITTEN &&
+        hfd_parse_i64(hfd_slice_of(PQcmdTuples((PGresult *)(uintptr_t)r)), 0, INT64_MAX, &changed,
+                      NULL) == HFD_OK)
+        s->db->changes += changed;
+    if (sent->answer == COMMITTED && strcmp(PQcmdStatus((PGresult *)(uintptr_t)r), "COMMIT") != 0)
+        return hfd_fail(err, HFD_BUSY, "store: PostgreSQL undid the transaction");
+    return HFD_OK;
+}
+
+/* Takes the answers in the order of the statements. What is behind a failure was not done. */
+static hfd_rc take_answers(struct sending *s, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK, next;
+    PGresult *r;
+
+    for (size_t i = 0; i < s->count; i++) {
+        next = hfd_pg_next(s->db, &r, err);
+        if (next != HFD_OK)
+            return next;
+        if (rc == HFD_OK)
+            rc = take_answer(s, &s->list[i], r, err);
+        PQclear(r);
+        next = hfd_pg_next(s->db, &r, err); /* NULL ends a statement's answer */
+        PQclear(r);
+        if (next != HFD_OK)
+            return next;
+    }
+    next = hfd_pg_next(s->db, &r, err); /* of the end of the burst */
+    PQclear(r);
+    return next == HFD_OK ? rc : next;
+}
+
+static hfd_rc exchange(struct sending *s, struct hfd_err *err)
+{
+    PGconn *conn = s->db->conn;
+    hfd_rc rc;
+
+    if (PQenterPipelineMode(conn) == 0)
+        return hfd_pg_lost(s->db, PQerrorMessage(conn), err);
+    rc = send_all(s, err);
+    if (rc != HFD_OK) { /* a half burst must not be done */
+        (void)hfd_pg_lost(s->db, "no memory for a burst", NULL);
+        return rc;
+    }
+    if (s->lost || PQpipelineSync(conn) == 0)
+        return hfd_pg_lost(s->db, PQerrorMessage(conn), err);
+    rc = hfd_pg_flush(s->db, err);
+    if (rc == HFD_OK)
+        rc = take_answers(s, err);
+    if (!s->db->broken && PQexitPipelineMode(conn) == 0)
+        return hfd_pg_lost(s->db, PQerrorMessage(conn), err);
+    return rc;
+}
+
+hfd_rc hfd_pg_burst(struct hfd_db *db, struct hfd_burst *burst, struct hfd_err *err)
+{
+    struct sending s = {.db = db, .burst = burst};
+    hfd_rc rc;
+
+    hfd_pg_check_owner(db);
+    if (db->broken || (db->in_txn && db->fate != HFD_DB_GOES_ON))
+        return hfd_pg_fail_before(db, err);
+    hfd_arena_init(&s.mem, BYTES_MAX);
+    rc = exchange(&s, err);
+    if (burst->commits && rc == HFD_OK)
+        db->in_txn = false;
+    if (burst->commits)
+        db->unsure = db->unsure && rc != HFD_OK && db->broken;
+    hfd_arena_fini(&s.mem);
+    return rc;
+}

@@ -1,0 +1,17 @@
+/*
+ * Bursts of store/postgres/gather.h on PostgreSQL: libpq's pipeline mode, one round trip each.
+ * Statements that stand several times become one, with arrays as parameters.
+ * Thread: that of the connection.
+ */
+#ifndef HFD_STORE_POSTGRES_BURST_H
+#define HFD_STORE_POSTGRES_BURST_H
+
+#include "store/postgres/conn.h"
+#include "store/postgres/gather.h"
+
+HFD_MUST_CHECK hfd_rc hfd_pg_burst(struct hfd_db *db, struct hfd_burst *burst, struct hfd_err *err);
+
+/** Frees the texts that bursts made for a connection. */
+void hfd_pg_burst_texts_free(struct hfd_db *db);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * An engine around another one: it makes few round trips of the many statements of a group. It is
+ * for the writer's connection.
+ *
+ * A transaction begins by looking: the jobs run, and what they want to read and is not known yet is
+ * noted. hfd_db_look then reads all of it in one burst, forgets what the jobs wrote, and the jobs
+ * run again, until nothing is wanted. Writes are kept back, and sent in sets with the commit.
+ *
+ * What a job wrote and then reads by another statement cannot be known beforehand. Such a group
+ * runs once more without looking: a read that is not known is made alone then, behind the writes.
+ *
+ * A write that changes no row where one was expected, or is refused, undoes the group. It runs
+ * again with each statement sent on its own, so that the job itself gets the answer.
+ *
+ * Thread: that of the connection.
+ */
+#ifndef HFD_STORE_POSTGRES_GATHER_H
+#define HFD_STORE_POSTGRES_GATHER_H
+
+#include "store/engine.h"
+#include "store/postgres/known.h"
+#include "store/postgres/writes.h"
+
+/** Statements that are sent at once, the writes first, and their results. */
+struct hfd_burst {
+    bool begins;  /* a transaction, before all of them */
+    bool commits; /* behind them, if all of them do what is expected */
+    const struct hfd_write_set *writes;
+    struct hfd_known *reads;   /* linked by in_wanted */
+    struct hfd_knowns *knowns; /* where rows of the reads are added */
+};
+
+/**
+ * Sends a burst and waits for all its answers.
+ * @return HFD_OK, HFD_CONFLICT (a write is refused, or did not change one row with each of its
+ * writes where that is expected), or as hfd_db_begin, hfd_stmt_step, hfd_db_commit
+ */
+typedef hfd_rc hfd_burst_fn(struct hfd_db *inner, struct hfd_burst *burst, struct hfd_err *err);
+
+/**
+ * Puts the engine around a connection.
+ * @param inner  of the engine that does the work; takes, also on failure
+ * @param out    gives; NULL on failure
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst,
+                                      struct hfd_db **out, struct hfd_err *err);
+
+/** What was sent since the connection was opened. */
+struct hfd_gather_counts {
+    int64_t bursts;
+    int64_t misses; /* reads made alone */
+    int64_t looks;  /* bursts that read for jobs that run again */
+    int64_t alone;  /* groups that ran with each statement sent on its own */
+};
+struct hfd_gather_counts hfd_gather_counts(const struct hfd_db *db);
+
+#endif

@@ -1,0 +1,290 @@
+#include "store/postgres/known.h"
+
+#include "store/postgres/writes.h"
+
+void hfd_knowns_init(struct hfd_knowns *k)
+{
+    *k = (struct hfd_knowns){.wanted = NULL};
+    hfd_arena_init(&k->mem, HFD_KNOWN_BYTES_MAX);
+}
+
+void hfd_knowns_fini(struct hfd_knowns *k)
+{
+    hfd_arena_fini(&k->mem);
+}
+
+void hfd_knowns_clear(struct hfd_knowns *k)
+{
+    hfd_arena_fini(&k->mem);
+    memset(k->buckets, 0, sizeof(k->buckets));
+    k->wanted = NULL;
+    k->wanted_count = k->table_count = 0;
+    memset(k->places, 0, sizeof(k->places));
+    k->group++;
+}
+
+static size_t bucket_of(const char *sql, const struct hfd_shape_use *use)
+{
+    uint64_t h = (uint64_t)(uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15);
+
+    for (int i = 0; i < use->shape->params; i++) {
+        const struct hfd_value *v = &use->values[i];
+
+        if (v->kind == HFD_VALUE_I64)
+            h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
+        else if ((v->kind == HFD_VALUE_TEXT || v->kind == HFD_VALUE_BLOB) && !v->null)
+            h = hfd_slice_hash(h, v->as.bytes);
+    }
+    return (size_t)((h ^ h >> 32) % HFD_KNOWN_BUCKETS);
+}
+
+static bool is_same(const struct hfd_value *a, const struct hfd_value *b)
+{
+    if (a->kind != b->kind || a->null != b->null || a->kind == HFD_VALUE_F64)
+        return false;
+    return a->null || hfd_value_may_equal(a, b);
+}
+
+static bool has_values(const struct hfd_known *known, const struct hfd_value *values)
+{
+    bool same = true;
+
+    for (int i = 0; same && i < known->shape->params; i++)
+        same = is_same(&known->values[i], &values[i]);
+    return same;
+}
+
+static struct hfd_known *find(const struct hfd_knowns *k, const char *sql,
+                              const struct hfd_shape_use *use, bool hidden)
+{
+    struct hfd_known *known = k->buckets[bucket_of(sql, use)];
+
+    for (; known != NULL; known = known->in_bucket) {
+        if (known->sql == sql && known->target == NULL && known->hidden == hidden &&
+            has_values(known, use->values))
+            return known;
+    }
+    return NULL;
+}
+
+struct hfd_known *hfd_known_find(const struct hfd_knowns *k, const char *sql,
+                                 const struct hfd_shape_use *use)
+{
+    return find(k, sql, use, false);
+}
+
+bool hfd_known_is_hidden(const struct hfd_knowns *k, const char *sql,
+                         const struct hfd_shape_use *use)
+{
+    return find(k, sql, use, true) != NULL;
+}
+
+/* The list of results that read a table; NULL = there is no more place. */
+static struct hfd_known_place **list_of(struct hfd_knowns *k, hfd_slice table, bool make)
+{
+    for (size_t i = 0; i < k->table_count; i++)
+        if (hfd_slice_eq(k->tables[i], table))
+            return &k->places[i];
+    if (!make || k->table_count == HFD_KNOWN_TABLES)
+        return NULL;
+    k->tables[k->table_count] = table;
+    return &k->places[k->table_count++];
+}
+
+static bool list_it(struct hfd_knowns *k, struct hfd_known *known)
+{
+    for (size_t i = 0; i < known->shape->table_count; i++) {
+        struct hfd_known_place **list = list_of(k, known->shape->tables[i], true);
+        struct hfd_known_place *place = hfd_arena_alloc(&k->mem, sizeof(*place));
+
+        if (list == NULL || place == NULL)
+            return false;
+        place->known = known;
+        place->next = *list;
+        *list = place;
+    }
+    return true;
+}
+
+/* Adds a result that has not been read. */
+static struct hfd_known *add(struct hfd_knowns *k, const struct hfd_known *new)
+{
+    const struct hfd_shape_use use = {new->shape, new->values};
+    struct hfd_known **bucket = &k->buckets[bucket_of(new->sql, &use)];
+    struct hfd_known *known = hfd_arena_alloc(&k->mem, sizeof(*known));
+
+    if (known == NULL)
+        return NULL;
+    *known = *new;
+    known->values = hfd_values_copy(&k->mem, new->values, new->shape->params);
+    if (known->values == NULL || !list_it(k, known))
+        return NULL;
+    known->in_bucket = *bucket;
+    *bucket = known;
+    return known;
+}
+
+static struct hfd_known *want(struct hfd_knowns *k, const struct hfd_known *new)
+{
+    struct hfd_known *known = add(k, new);
+
+    if (known == NULL)
+        return NULL;
+    known->in_wanted = k->wanted;
+    k->wanted = known;
+    k->wanted_count++;
+    return known;
+}
+
+struct hfd_known *hfd_known_want(struct hfd_knowns *k, const char *sql,
+                                 const struct hfd_shape_use *use)
+{
+    return want(k, &(struct hfd_known){.sql = sql, .shape = use->shape, .values = use->values});
+}
+
+hfd_rc hfd_known_follow(struct hfd_knowns *k, const struct hfd_known *follow, struct hfd_err *err)
+{
+    const struct hfd_shape_use use = {follow->shape, follow->values};
+    const struct hfd_known *known = k->buckets[bucket_of(follow->sql, &use)];
+
+    for (; known != NULL; known = known->in_bucket)
+        if (known->sql == follow->sql && known->target == follow->target &&
+            has_values(known, follow->values))
+            return HFD_OK;
+    return want(k, follow) != NULL ? HFD_OK : hfd_fail_nomem(err, "a result of the store");
+}
+
+hfd_rc hfd_known_found(struct hfd_knowns *k, const struct hfd_known *follow,
+                       const struct hfd_value *key, struct hfd_known **out, struct hfd_err *err)
+{
+    const struct hfd_shape_use use = {follow->target_shape, key};
+
+    *out = hfd_known_find(k, follow->target, &use);
+    if (*out != NULL && (*out)->source != follow)
+        *out = NULL;
+    else if (*out == NULL) {
+        *out = add(k, &(struct hfd_known){.sql = follow->target,
+                                          .shape = follow->target_shape,
+                                          .values = key,
+                                          .source = follow,
+                                          .read = true});
+        if (*out == NULL)
+            return hfd_fail_nomem(err, "a result of the store");
+    }
+    return HFD_OK;
+}
+
+static bool is_usual(const struct hfd_shape_use *use)
+{
+    bool numbers = use->shape->params <= HFD_KNOWN_USUAL_PARAMS;
+
+    for (int i = 0; numbers && i < use->shape->params; i++)
+        numbers = use->values[i].kind == HFD_VALUE_I64 && use->values[i].as.i64 < 1000;
+    return numbers;
+}
+
+static bool is_it(const struct hfd_known_usual *u, const char *sql, const struct hfd_shape_use *use)
+{
+    bool same = u->sql == sql;
+
+    for (int i = 0; same && i < use->shape->params; i++)
+        same = is_same(&u->values[i], &use->values[i]);
+    return same;
+}
+
+void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use)
+{
+    struct hfd_known_usual *u = &k->usual[0];
+
+    if (!is_usual(use))
+        return;
+    for (size_t i = 0; i < HFD_KNOWN_USUAL; i++) {
+        if (is_it(&k->usual[i], sql, use)) {
+            k->usual[i].used = k->group;
+            return;
+        }
+        if (k->usual[i].used < u->used)
+            u = &k->usual[i];
+    }
+    *u = (struct hfd_known_usual){.sql = sql, .shape = use->shape, .used = k->group};
+    for (int i = 0; i < use->shape->params; i++)
+        u->values[i] = use->values[i];
+}
+
+hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err)
+{
+    for (size_t i = 0; i < HFD_KNOWN_USUAL; i++) {
+        struct hfd_known_usual *u = &k->usual[i];
+        const struct hfd_shape_use use = {u->shape, u->values};
+
+        if (u->sql != NULL && k->group - u->used > HFD_KNOWN_USUAL_GROUPS)
+            u->sql = NULL;
+        if (u->sql == NULL || find(k, u->sql, &use, false) != NULL)
+            continue;
+        if (hfd_known_want(k, u->sql, &use) == NULL)
+            return hfd_fail_nomem(err, "a result of the store");
+    }
+    return HFD_OK;
+}
+
+struct hfd_known *hfd_known_take_wanted(struct hfd_knowns *k)
+{
+    struct hfd_known *all = NULL;
+
+    while (k->wanted != NULL) { /* the oldest first */
+        struct hfd_known *known = k->wanted;
+
+        k->wanted = known->in_wanted;
+        known->in_wanted = all;
+        known->read = true;
+        all = known;
+    }
+    k->wanted_count = 0;
+    return all;
+}
+
+hfd_rc hfd_known_add_row(struct hfd_knowns *k, struct hfd_known *known,
+                         const struct hfd_value *cells, int count, struct hfd_err *err)
+{
+    struct hfd_known_row *row = hfd_arena_alloc(&k->mem, sizeof(*row));
+    const struct hfd_value *copy = hfd_values_copy(&k->mem, cells, count);
+
+    if (row == NULL || copy == NULL)
+        return hfd_fail_nomem(err, "a result of the store");
+    row->cells = copy;
+    row->count = count;
+    if (known->last != NULL)
+        known->last->next = row;
+    else
+        known->rows = row;
+    known->last = row;
+    return HFD_OK;
+}
+
+static bool is_touched(const struct hfd_known *known, const struct hfd_shape_use *write)
+{
+    const struct hfd_shape_use read = {known->shape, known->values};
+
+    if (known->read && known->rows == NULL && known->shape->empty.table.len > 0)
+        return hfd_shape_fills(write, &read);
+    return hfd_shape_touches(write, &read);
+}
+
+void hfd_known_write(struct hfd_knowns *k, const struct hfd_shape_use *write)
+{
+    for (size_t i = 0; i < k->table_count; i++) {
+        if (write->shape->kind != HFD_SHAPE_OTHER &&
+            !hfd_slice_eq(k->tables[i], write->shape->tables[0]))
+            continue;
+        for (struct hfd_known_place *p = k->places[i]; p != NULL; p = p->next)
+            if (!p->known->hidden && is_touched(p->known, write))
+                p->known->hidden = true;
+    }
+}
+
+void hfd_known_again(struct hfd_knowns *k)
+{
+    for (size_t i = 0; i < k->table_count; i++)
+        for (struct hfd_known_place *p = k->places[i]; p != NULL; p = p->next)
+            p->known->hidden = false;
+}

@@ -1,0 +1,123 @@
+/*
+ * Results that were read in the present transaction, by statement and parameters. A job that runs
+ * finds them here; what it does not find is noted as wanted, and read for all jobs at once.
+ *
+ * A write that may change a result hides it. hfd_known_again shows all results again: then the
+ * writes are forgotten, and the jobs run once more. The transaction holds a lock, so that no other
+ * connection changes what was read.
+ *
+ * Thread: that of the connection.
+ */
+#ifndef HFD_STORE_POSTGRES_KNOWN_H
+#define HFD_STORE_POSTGRES_KNOWN_H
+
+#include "driver/base/arena.h"
+#include "store/postgres/shape.h"
+
+#define HFD_KNOWN_BUCKETS 1024u
+#define HFD_KNOWN_TABLES 64u
+#define HFD_KNOWN_BYTES_MAX ((size_t)256 << 20)
+
+struct hfd_known_row {
+    struct hfd_known_row *next;
+    const struct hfd_value *cells; /* columns of the row */
+    int count;
+};
+
+struct hfd_known {
+    struct hfd_known *in_bucket, *in_wanted;
+    const char *sql;
+    const struct hfd_shape *shape;
+    const struct hfd_value *values;
+    /*
+     * NULL = sql itself is wanted. Else the first column of each row of sql is the parameter of
+     * this text, and each of its results is wanted.
+     */
+    const char *target;
+    const struct hfd_shape *target_shape;
+    const struct hfd_known *source; /* that found this result; NULL = it was wanted itself */
+    bool read;                      /* rows holds the result; else it is wanted */
+    bool hidden;                    /* a write may have changed it */
+    struct hfd_known_row *rows, *last;
+};
+
+#define HFD_KNOWN_USUAL 24u
+#define HFD_KNOWN_USUAL_PARAMS 4
+#define HFD_KNOWN_USUAL_GROUPS 64 /* for which one is read in vain */
+
+/**
+ * A read whose parameters are numbers, or that has none: the last number of a table, the past of a
+ * kind. Groups have the same ones again and again, so they are read with the first burst.
+ */
+struct hfd_known_usual {
+    const char *sql; /* NULL = a free place */
+    const struct hfd_shape *shape;
+    struct hfd_value values[HFD_KNOWN_USUAL_PARAMS];
+    uint64_t used; /* the last group that did */
+};
+
+/** A place of a result in the list of a table. */
+struct hfd_known_place {
+    struct hfd_known_place *next;
+    struct hfd_known *known;
+};
+
+struct hfd_knowns {
+    struct hfd_arena mem;
+    struct hfd_known *buckets[HFD_KNOWN_BUCKETS];
+    struct hfd_known *wanted; /* the newest first */
+    size_t wanted_count;
+    hfd_slice tables[HFD_KNOWN_TABLES];
+    struct hfd_known_place *places[HFD_KNOWN_TABLES];
+    size_t table_count;
+    struct hfd_known_usual usual[HFD_KNOWN_USUAL];
+    uint64_t group;
+};
+
+void hfd_knowns_init(struct hfd_knowns *k);
+void hfd_knowns_fini(struct hfd_knowns *k);
+/** A transaction ends: nothing is known. What is usual stays. */
+void hfd_knowns_clear(struct hfd_knowns *k);
+
+/** @return the result, wanted or read; NULL = not known, or hidden by a write */
+struct hfd_known *hfd_known_find(const struct hfd_knowns *k, const char *sql,
+                                 const struct hfd_shape_use *use);
+/** Returns true when a result was read, and is hidden by a write. */
+bool hfd_known_is_hidden(const struct hfd_knowns *k, const char *sql,
+                         const struct hfd_shape_use *use);
+/**
+ * Notes a result as wanted. Replaces one that is hidden. Copies the values.
+ * @return NULL when out of memory
+ */
+struct hfd_known *hfd_known_want(struct hfd_knowns *k, const char *sql,
+                                 const struct hfd_shape_use *use);
+/**
+ * Wants the results of a text for whatever another one gives as its first column.
+ * @param follow  its sql, shape, values, target and target_shape; values are copied
+ */
+HFD_MUST_CHECK hfd_rc hfd_known_follow(struct hfd_knowns *k, const struct hfd_known *follow,
+                                       struct hfd_err *err);
+/**
+ * Gives the result that a row of a followed read belongs to.
+ * @param key  the first column of the other text
+ * @param out  NULL = the row is known otherwise
+ */
+HFD_MUST_CHECK hfd_rc hfd_known_found(struct hfd_knowns *k, const struct hfd_known *follow,
+                                      const struct hfd_value *key, struct hfd_known **out,
+                                      struct hfd_err *err);
+/** Notes that a job has asked for this result, wanted or not. */
+void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use);
+/** Wants what groups usually read. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err);
+/** Takes all that are wanted; they are taken as read then, with no rows. */
+struct hfd_known *hfd_known_take_wanted(struct hfd_knowns *k);
+/** Adds a row to a result; copies the cells. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_known_add_row(struct hfd_knowns *k, struct hfd_known *known,
+                                        const struct hfd_value *cells, int count,
+                                        struct hfd_err *err);
+/** A statement writes: hides what it may change. */
+void hfd_known_write(struct hfd_knowns *k, const struct hfd_shape_use *write);
+/** The writes since the last call are forgotten: all results hold again. */
+void hfd_known_again(struct hfd_knowns *k);
+
+#endif

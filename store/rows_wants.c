@@ -1,0 +1,60 @@
+#include "store/rows_wants.h"
+
+#include "store/rows_fleet.h"
+#include "store/rows_part.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
+
+/* clang-format off */
+static const char sql_parts_of[] =
+    "SELECT fleet_id FROM part WHERE guresid = ?1";
+static const char sql_clusters_of[] =
+    "SELECT fleet_id FROM part WHERE guresid = ?1 AND kind = 1";
+static const char sql_resource_of[] =
+    "SELECT guresid FROM part WHERE fleet_id = ?1";
+static const char sql_parts_beside[] =
+    "SELECT s.fleet_id FROM part p JOIN part s ON s.guresid = p.guresid WHERE p.fleet_id = ?1";
+static const char sql_itself[] =
+    "SELECT CAST(?1 AS TEXT)";
+/* clang-format on */
+
+hfd_rc hfd_wants_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_resource_row_follow(tx, sql_itself, guresid, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_part_row_follow(tx, sql_itself, guresid, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_follow(tx, sql_parts_of, guresid, err);
+    return rc == HFD_OK ? hfd_report_row_follow(tx, sql_parts_of, guresid, err) : rc;
+}
+
+hfd_rc hfd_wants_deletion(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_wants_resource(tx, guresid, err);
+
+    return rc == HFD_OK ? hfd_fleet_row_follow_children(tx, sql_clusters_of, guresid, err) : rc;
+}
+
+hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants,
+                        struct hfd_err *err)
+{
+    const hfd_slice id = wants->fleet_id;
+    const struct hfd_report_key key = {id, wants->adapter};
+    struct hfd_report_row report;
+    hfd_rc rc = hfd_fleet_row_follow(tx, sql_itself, wants->owner_id, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_follow(tx, sql_itself, id, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_follow(tx, sql_itself, id, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_follow(tx, sql_resource_of, id, err);
+    if (rc == HFD_OK)
+        rc = hfd_part_row_follow(tx, sql_resource_of, id, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_follow(tx, sql_parts_beside, id, err);
+    if (rc == HFD_OK)
+        rc = hfd_report_row_follow(tx, sql_parts_beside, id, err);
+    return rc == HFD_OK ? hfd_report_row_get(tx, &key, wants->mem, &report, err) : rc;
+}

@@ -63,7 +63,7 @@ HFD_MUST_CHECK hfd_rc hfd_db_begin_group(struct hfd_db *db, struct hfd_err *err)
 HFD_MUST_CHECK hfd_rc hfd_db_look(struct hfd_db *db, bool *again, struct hfd_err *err);
 /**
  * Returns true for an engine that keeps writes back: one that is refused undoes the whole
- * transaction. What may be refused is read first.
+ * transaction. So a job reads first if a write may be refused.
  */
 bool hfd_db_gathers(const struct hfd_db *db);
 /** A read whose parameter another read gives: the first column of each of its rows. */

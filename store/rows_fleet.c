@@ -1,10 +1,11 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_fleet.h"
 
+#include "store/fleet_name.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
 #include "store/row_sum.h"
-#include "store/row_walk.h"
+#include "store/rows_fleet_sums.h"
 #include "store/rows_part.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"
@@ -53,12 +54,6 @@ static const char sql_fleet_all[] =
 
 static const char sql_refer_owner[] =
     "UPDATE fleet SET owner_id = ?2, sum = ?3 WHERE id = ?1";
-static const char sql_fleet_keys[] =
-    "SELECT id, '' FROM fleet WHERE id > ?1 AND ?2 = '' ORDER BY id LIMIT 100";
-static const char sql_fleet_open[] =
-    "SELECT id, '' FROM fleet WHERE id > ?1 AND ?2 = '' AND sum IS NULL ORDER BY id LIMIT 100";
-static const char sql_fleet_fill[] =
-    "UPDATE fleet SET sum = ?2, doc_sum = ?3 WHERE id = ?1";
 /* clang-format on */
 
 /* Those of the head, and then the documents. */
@@ -72,7 +67,7 @@ static const size_t fleet_texts[] = {
 #define FLEET_TEXTS (sizeof(fleet_texts) / sizeof(fleet_texts[0]))
 #define HEAD_TEXTS 6u
 
-static int64_t sum_of(const struct hfd_fleet_row *row)
+int64_t hfd_fleet_sum(const struct hfd_fleet_row *row)
 {
     const int64_t numbers[] = {row->kind,          row->generation,    row->ready,
                                row->ready_seen_us, row->observer_idle, row->created_us,
@@ -82,7 +77,7 @@ static int64_t sum_of(const struct hfd_fleet_row *row)
                                                 sizeof(numbers) / sizeof(numbers[0])});
 }
 
-static int64_t doc_sum_of(const struct hfd_fleet_row *row)
+int64_t hfd_fleet_doc_sum(const struct hfd_fleet_row *row)
 {
     return hfd_row_sum(
         &(struct hfd_row_values){row, fleet_texts + HEAD_TEXTS, FLEET_TEXTS - HEAD_TEXTS, NULL, 0});
@@ -112,18 +107,19 @@ static void read_head(struct hfd_row_in *in, void *out)
     row->created_by = hfd_row_text(in);
     row->updated_by = hfd_row_text(in);
     row->deleted_by = hfd_row_text(in);
-    hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
+    hfd_row_check(in, hfd_fleet_sum(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
 }
 
-static void read_fleet(struct hfd_row_in *in, void *out)
+void hfd_fleet_read(struct hfd_row_in *in, void *out)
 {
     const struct hfd_fleet_row *row = out;
 
     read_head(in, out);
-    hfd_row_check(in, doc_sum_of(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
+    hfd_row_check(in, hfd_fleet_doc_sum(row),
+                  &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
 }
 
-static const struct hfd_row_form fleet_form = {"HyperFleet resource", read_fleet,
+static const struct hfd_row_form fleet_form = {"HyperFleet resource", hfd_fleet_read,
                                                sizeof(struct hfd_fleet_row)};
 static const struct hfd_row_form head_form = {"HyperFleet resource", read_head,
                                               sizeof(struct hfd_fleet_row)};
@@ -170,6 +166,16 @@ static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
 
 /* ---- reading ---- */
 
+hfd_rc hfd_fleet_row_prepare(struct hfd_txn *tx, hfd_slice id, struct hfd_stmt **out,
+                             struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, out, err);
+
+    if (rc == HFD_OK)
+        hfd_stmt_text(*out, 1, hfd_row_some(id));
+    return rc;
+}
+
 hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
@@ -180,10 +186,9 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
 
     if (kept != NULL)
         return hfd_unit_give(kept, mem, out, err);
-    rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
+    rc = hfd_fleet_row_prepare(tx, id, &st, err);
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(id));
     rc = hfd_row_one(st, &fleet_form, mem, out, err);
     if (rc == HFD_OK)
         (void)hfd_unit_keep(tx, &kept_form, out);
@@ -293,40 +298,6 @@ static hfd_rc next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
     return HFD_OK;
 }
 
-static hfd_rc fail_taken(const struct hfd_fleet_row *row, struct hfd_err *err)
-{
-    return hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
-                    row->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool");
-}
-
-/*
- * Looks for the name where a write that is refused undoes the whole group. The names in a cluster
- * that the job itself has made need no look.
- */
-static hfd_rc check_name(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
-{
-    const struct hfd_fleet_name name = {row->kind, row->owner_id, row->name};
-    const struct hfd_kept *own = find(tx, row->id), *owner = find(tx, hfd_row_some(row->owner_id));
-    struct hfd_fleet_row other;
-    struct hfd_arena mem;
-    hfd_rc rc;
-
-    if (!hfd_db_gathers(tx->db) || (owner != NULL && owner->fresh))
-        return HFD_OK;
-    if (row->seq == 0 && own != NULL && own->row != NULL)
-        return fail_taken(row, err);
-    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
-    if (tx->unit == NULL && row->seq == 0 &&
-        hfd_fleet_row_get(tx, row->id, &mem, &other, NULL) == HFD_OK)
-        rc = fail_taken(row, err);
-    else
-        rc = hfd_fleet_row_by_name(tx, &name, &mem, &other, err);
-    if (rc == HFD_OK && !hfd_slice_eq(other.id, row->id))
-        rc = fail_taken(row, err);
-    hfd_arena_fini(&mem);
-    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-}
-
 /* Written at once: only the database knows whether the name is taken. */
 hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struct hfd_err *err)
 {
@@ -337,7 +308,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
 
     row->seq = 0;
     if (rc == HFD_OK)
-        rc = check_name(tx, row, err);
+        rc = hfd_fleet_name_check(tx, row, find(tx, row->id), find(tx, row->owner_id), err);
     if (rc == HFD_OK)
         rc = next_seq(tx, &row->seq, err);
     if (rc == HFD_OK)
@@ -362,12 +333,12 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
     hfd_stmt_i64(st, 18, row->seq);
-    hfd_stmt_i64(st, 19, sum_of(row));
-    hfd_stmt_i64(st, 20, doc_sum_of(row));
+    hfd_stmt_i64(st, 19, hfd_fleet_sum(row));
+    hfd_stmt_i64(st, 20, hfd_fleet_doc_sum(row));
     hfd_stmt_i64(st, 21, row->pending_us);
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && changed == 0)
-        rc = fail_taken(row, err);
+        rc = hfd_fleet_name_taken(row, err);
     if (rc != HFD_OK)
         return rc;
     kept = hfd_unit_keep(tx, &kept_form, row);
@@ -406,8 +377,8 @@ static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, str
     hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
     hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
     hfd_stmt_i64(st, 13, row->observer_idle);
-    hfd_stmt_i64(st, 14, sum_of(row));
-    hfd_stmt_i64(st, 15, doc_sum_of(row));
+    hfd_stmt_i64(st, 14, hfd_fleet_sum(row));
+    hfd_stmt_i64(st, 15, hfd_fleet_doc_sum(row));
     hfd_stmt_i64(st, 16, row->pending_us);
     return run_update(st, err);
 }
@@ -423,8 +394,8 @@ static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, 
     hfd_stmt_text(st, 1, hfd_row_some(row->id));
     hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
     hfd_stmt_i64(st, 3, row->observer_idle);
-    hfd_stmt_i64(st, 4, sum_of(row));
-    hfd_stmt_i64(st, 5, doc_sum_of(row));
+    hfd_stmt_i64(st, 4, hfd_fleet_sum(row));
+    hfd_stmt_i64(st, 5, hfd_fleet_doc_sum(row));
     if (moved) {
         hfd_stmt_i64(st, 6, row->ready);
         hfd_stmt_i64(st, 7, row->ready_seen_us);
@@ -485,7 +456,7 @@ static hfd_rc write_claim(struct hfd_txn *tx, const struct hfd_fleet_row *new, s
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
 
     if (rc == HFD_OK)
-        rc = check_name(tx, new, err);
+        rc = hfd_fleet_name_check(tx, new, find(tx, new->id), find(tx, new->owner_id), err);
     if (rc == HFD_OK)
         rc = write_all(tx, new, err);
     if (rc == HFD_OK)
@@ -589,7 +560,7 @@ static hfd_rc refer_owner(struct hfd_txn *tx, const struct hfd_fleet_row *child,
     new.owner_id = to;
     hfd_stmt_text(st, 1, hfd_row_some(new.id));
     hfd_stmt_text(st, 2, hfd_row_some(to));
-    hfd_stmt_i64(st, 3, sum_of(&new));
+    hfd_stmt_i64(st, 3, hfd_fleet_sum(&new));
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -609,39 +580,3 @@ hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, str
         rc = hfd_part_row_refer(tx, from, to, mem, err);
     return rc == HFD_OK ? hfd_resource_row_refer(tx, from, to, mem, err) : rc;
 }
-
-/* ---- checksums ---- */
-
-static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                        struct hfd_err *err)
-{
-    struct hfd_fleet_row row;
-
-    return hfd_fleet_row_get(tx, key->first, mem, &row, err);
-}
-
-static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                       struct hfd_err *err)
-{
-    static const struct hfd_row_form form = {
-        .what = "HyperFleet resource", .read = read_fleet, .size = sizeof(struct hfd_fleet_row)};
-    struct hfd_fleet_row row;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_fleet_fill, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_i64(st, 2, sum_of(&row));
-    hfd_stmt_i64(st, 3, doc_sum_of(&row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-const struct hfd_sum_table hfd_fleet_sums = {"fleet", sql_fleet_keys, sql_fleet_open, check_row,
-                                             fill_row};

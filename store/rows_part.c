@@ -251,6 +251,12 @@ hfd_rc hfd_part_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key, s
     return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_part_list}, key, err);
 }
 
+hfd_rc hfd_part_row_follow_fleet(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                 struct hfd_err *err)
+{
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_part_by_fleet}, key, err);
+}
+
 /* ---- checksums ---- */
 
 static hfd_rc get_part(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,

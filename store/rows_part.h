@@ -41,6 +41,9 @@ HFD_MUST_CHECK hfd_rc hfd_part_row_delete_all(struct hfd_txn *tx, hfd_slice gure
 HFD_MUST_CHECK hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                                          struct hfd_arena *mem, struct hfd_err *err);
 
+/** Notes that the part of a HyperFleet resource will be read: as hfd_fleet_row_follow. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_follow_fleet(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                                struct hfd_err *err);
 /** Notes that these rows will be read: as hfd_fleet_row_follow. */
 HFD_MUST_CHECK hfd_rc hfd_part_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
                                           struct hfd_err *err);

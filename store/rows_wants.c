@@ -49,6 +49,8 @@ hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants
     if (rc == HFD_OK)
         rc = hfd_report_row_follow(tx, sql_itself, id, err);
     if (rc == HFD_OK)
+        rc = hfd_part_row_follow_fleet(tx, sql_itself, id, err);
+    if (rc == HFD_OK)
         rc = hfd_resource_row_follow(tx, sql_resource_of, id, err);
     if (rc == HFD_OK)
         rc = hfd_part_row_follow(tx, sql_resource_of, id, err);

@@ -1,5 +1,5 @@
 /*
- * What a job will read, noted beforehand: hfd_job.wants calls these. An engine that gathers reads
+ * Reads of a job, noted beforehand: hfd_job.wants calls these. An engine that gathers reads
  * it for all jobs of a group at once. The functions give no rows, and their failures mean nothing.
  *
  * Wanting too much costs time, wanting too little a round trip; neither changes a result.
@@ -17,7 +17,7 @@ HFD_MUST_CHECK hfd_rc hfd_wants_resource(struct hfd_txn *tx, hfd_slice guresid,
 HFD_MUST_CHECK hfd_rc hfd_wants_deletion(struct hfd_txn *tx, hfd_slice guresid,
                                          struct hfd_err *err);
 
-/** What a report is about. */
+/** The subject of a report. */
 struct hfd_wants_report {
     hfd_slice fleet_id, owner_id; /* the owner may be none */
     hfd_slice adapter;

@@ -189,7 +189,7 @@ static struct hfd_backend_orphan_query orphans_of(const struct hfd_ctx *c,
         .kind = kind, .guresid = call->guresid, .limit = ORPHANS_MAX, .mem = c->mem};
 }
 
-/* A part that has no row yet: orphans of the resource, and who has the name. */
+/* For a part that has no row yet: orphans of the resource, and the row that has the name. */
 hfd_rc hfd_apply_wants(const struct hfd_ctx *c, const struct hfd_call *call)
 {
     const struct hfd_input *in = call->input;

@@ -1,13 +1,13 @@
-/* What the commands of the Driver API will read: hfd_job.wants. Thread: writer. */
+/* Names the rows that the commands of the Driver API will read: hfd_job.wants. Thread: writer. */
 #ifndef HFD_CORE_WANTS_H
 #define HFD_CORE_WANTS_H
 
 #include "driver/core/driver.h"
 
-/** What hfd_resource_put will read. Its outcome means nothing. */
+/** Names the rows that hfd_resource_put will read. Its outcome means nothing. */
 HFD_MUST_CHECK hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call,
                                              struct hfd_err *err);
-/** What hfd_resource_delete will read. */
+/** Names the rows that hfd_resource_delete will read. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
                                                 struct hfd_err *err);
 

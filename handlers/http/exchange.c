@@ -376,11 +376,13 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     HFD_ASSERT(!x->replied && !x->job_out);
-    x->job = (struct hfd_job){
-        .fn = fn, .arg = arg, .sink = &x->loop->sink, .done = on_job_done, .is_short = x->is_short};
-    x->job.wants = x->wants;
+    x->job = (struct hfd_job){.fn = fn,
+                              .wants = x->wants,
+                              .arg = arg,
+                              .sink = &x->loop->sink,
+                              .done = on_job_done,
+                              .is_short = x->is_short};
     x->then = then;
     x->job_out = true;
     x->refs++;
@@ -391,12 +393,6 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     x->job_out = false;
     x->refs--;
     then(x, arg, rc, &err);
-}
-
-void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants)
-{
-    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
-    x->wants = wants;
 }
 
 void hfd_exchange_update(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then)

@@ -92,3 +92,8 @@ void hfd_pieces_start(struct hfd_pieces *p, struct hfd_exchange *x)
     h2o_start_response(x->req, &p->generator);
     read_next(p);
 }
+
+void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants)
+{
+    x->wants = wants;
+}

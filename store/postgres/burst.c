@@ -19,7 +19,7 @@
 
 /* ---- texts, prepared once in each session ---- */
 
-/* What is made of a text of the store. */
+/* The forms of a text of the store. */
 enum form {
     ONE_WRITE,
     ONE_EXPECTED, /* a write that fails unless it changes one row */
@@ -78,7 +78,7 @@ static bool is_set(enum form form)
     return adds_number(form) || form == SET_WRITE || form == SET_EXPECTED;
 }
 
-/* What a text is made of. */
+/* The origin of a text. */
 struct source {
     const char *sql, *target;
     const struct hfd_shape *shape;
@@ -515,7 +515,7 @@ static hfd_rc take_answer(struct sending *s, const struct sent *sent, const PGre
     return HFD_OK;
 }
 
-/* Takes the answers in the order of the statements. What is behind a failure was not done. */
+/* Takes the answers in the order of the statements. The server does nothing behind a failure. */
 static hfd_rc take_answers(struct sending *s, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK, next;

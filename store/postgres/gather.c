@@ -1,4 +1,4 @@
-#include "store/postgres/gather_int.h"
+#include "store/postgres/gather_stmt.h"
 
 #include "driver/base/check.h"
 #include "driver/base/metrics.h"
@@ -80,9 +80,10 @@ static hfd_rc begin(struct hfd_db *db, enum hfd_gather_mode mode, struct hfd_err
     return HFD_OK;
 }
 
+/* Without a group it cannot run again: each statement is sent on its own. */
 static hfd_rc gather_begin(struct hfd_db *db, struct hfd_err *err)
 {
-    return begin(db, HFD_GATHER_PLAIN, err);
+    return begin(db, HFD_GATHER_DIRECT, err);
 }
 
 static hfd_rc gather_begin_group(struct hfd_db *db, struct hfd_err *err)

@@ -2,12 +2,12 @@
  * An engine around another one: it makes few round trips of the many statements of a group. It is
  * for the writer's connection.
  *
- * A transaction begins by looking: the jobs run, and what they want to read and is not known yet is
- * noted. hfd_db_look then reads all of it in one burst, forgets what the jobs wrote, and the jobs
- * run again, until nothing is wanted. Writes are kept back, and sent in sets with the commit.
+ * A transaction begins by looking: the jobs run, and reads that are not known yet are noted.
+ * Then hfd_db_look makes all of them in one burst, and forgets what the jobs wrote. The jobs run
+ * again, until nothing is wanted. Writes are kept back, and sent in sets with the commit.
  *
- * What a job wrote and then reads by another statement cannot be known beforehand. Such a group
- * runs once more without looking: a read that is not known is made alone then, behind the writes.
+ * A job may read, by another statement, rows that it wrote. They cannot be known beforehand. Such a
+ * group runs once more without looking: a read that is not known is made alone, behind the writes.
  *
  * A write that changes no row where one was expected, or is refused, undoes the group. It runs
  * again with each statement sent on its own, so that the job itself gets the answer.
@@ -32,8 +32,8 @@ struct hfd_burst {
 
 /**
  * Sends a burst and waits for all its answers.
- * @return HFD_OK, HFD_CONFLICT (a write is refused, or did not change one row with each of its
- * writes where that is expected), or as hfd_db_begin, hfd_stmt_step, hfd_db_commit
+ * @return HFD_OK, or as hfd_db_begin, hfd_stmt_step, hfd_db_commit. HFD_CONFLICT: a write is
+ * refused, or one that expects it did not change one row.
  */
 typedef hfd_rc hfd_burst_fn(struct hfd_db *inner, struct hfd_burst *burst, struct hfd_err *err);
 
@@ -46,7 +46,7 @@ typedef hfd_rc hfd_burst_fn(struct hfd_db *inner, struct hfd_burst *burst, struc
 HFD_MUST_CHECK hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst,
                                       struct hfd_db **out, struct hfd_err *err);
 
-/** What was sent since the connection was opened. */
+/** Counts since the connection was opened. */
 struct hfd_gather_counts {
     int64_t bursts;
     int64_t misses; /* reads made alone */

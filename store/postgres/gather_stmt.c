@@ -1,4 +1,4 @@
-#include "store/postgres/gather_int.h"
+#include "store/postgres/gather_stmt.h"
 
 #include "driver/base/check.h"
 
@@ -254,7 +254,7 @@ hfd_rc hfd_gather_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
     HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
     HFD_ASSERT(st->in_use);
     *row = false;
-    if (st->db->surprised)
+    if (st->db->surprised && st->db->in_transaction)
         return hfd_gather_surprised(st->db, err);
     if (st->stuck != HFD_OK)
         return hfd_fail(err, st->stuck, "store: %.48s: a column holds a value of another type",

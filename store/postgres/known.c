@@ -1,5 +1,6 @@
 #include "store/postgres/known.h"
 
+#include "store/postgres/touch.h"
 #include "store/postgres/writes.h"
 
 void hfd_knowns_init(struct hfd_knowns *k)

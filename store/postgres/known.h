@@ -74,9 +74,11 @@ struct hfd_knowns {
     uint64_t group;
 };
 
+/** Sets up; allocates nothing yet. */
 void hfd_knowns_init(struct hfd_knowns *k);
+/** Frees all. */
 void hfd_knowns_fini(struct hfd_knowns *k);
-/** A transaction ends: nothing is known. What is usual stays. */
+/** A transaction ends: nothing is known. The usual reads stay. */
 void hfd_knowns_clear(struct hfd_knowns *k);
 
 /** @return the result, wanted or read; NULL = not known, or hidden by a write */

@@ -139,6 +139,29 @@ static void add_table(struct hfd_shape *s, hfd_slice name)
     s->tables[s->table_count++] = name;
 }
 
+static bool is_before_table(const struct reader *r)
+{
+    return is(r, "FROM") || is(r, "JOIN") || is(r, "INTO") || is(r, "UPDATE");
+}
+
+static bool is_compound(const struct reader *r)
+{
+    return is(r, "UNION") || is(r, "WITH") || is(r, "EXCEPT");
+}
+
+/* Takes a table, and another name for it. @return false when it is none, or a list begins */
+static bool take_table(struct reader *r, struct hfd_shape *s)
+{
+    const bool named = r->now.kind == WORD;
+
+    if (named)
+        add_table(s, r->now.text);
+    next(r);
+    if (r->now.kind == WORD && !is(r, "WHERE") && !is(r, "SET"))
+        next(r);
+    return named && !is_sign(r, ',');
+}
+
 /*
  * Adds each word behind FROM, JOIN, INTO and UPDATE.
  * @return whether it is one table that is named once, with no other query inside
@@ -150,10 +173,9 @@ static bool find_tables(const char *sql, struct hfd_shape *s)
     bool plain = true;
 
     while (r.now.kind != END) {
-        const bool from = is(&r, "FROM") || is(&r, "JOIN") || is(&r, "INTO") || is(&r, "UPDATE");
-        const bool do_update = is(&r, "DO");
+        const bool from = is_before_table(&r), do_update = is(&r, "DO");
 
-        plain = plain && !is(&r, "UNION") && !is(&r, "WITH") && !is(&r, "EXCEPT");
+        plain = plain && !is_compound(&r);
         if (r.now.kind == PARAM && r.now.param > s->params)
             s->params = r.now.param;
         next(&r);
@@ -161,13 +183,8 @@ static bool find_tables(const char *sql, struct hfd_shape *s)
             next(&r);
         if (!from)
             continue;
-        if (r.now.kind == WORD)
-            add_table(s, r.now.text);
-        plain = plain && r.now.kind == WORD && ++named == 1;
-        next(&r);
-        if (r.now.kind == WORD && !is(&r, "WHERE") && !is(&r, "SET")) /* another name for it */
-            next(&r);
-        plain = plain && !is_sign(&r, ',');
+        named++;
+        plain = take_table(&r, s) && plain;
     }
     return plain && named == 1;
 }
@@ -304,20 +321,28 @@ static bool read_tail(struct reader *r, struct hfd_shape *s)
     return s->equal_count > 0;
 }
 
+/* Reads "(a, b". @return false for any other form */
+static bool read_columns(struct reader *r, hfd_slice columns[HFD_SHAPE_EQUALS_MAX], size_t *count)
+{
+    if (!is_sign(r, '('))
+        return false;
+    for (next(r); !is_sign(r, ')'); next(r)) {
+        if (r->now.kind == END || *count == HFD_SHAPE_EQUALS_MAX)
+            return false;
+        if (r->now.kind == WORD)
+            columns[(*count)++] = r->now.text;
+    }
+    return true;
+}
+
 /* Reads "(a, b) VALUES (?1, ?2)". @return false for any other form */
 static bool read_values(const char *sql, struct reader *r, struct hfd_shape *s)
 {
     hfd_slice columns[HFD_SHAPE_EQUALS_MAX];
     size_t count = 0, at = 0;
 
-    if (!is_sign(r, '('))
+    if (!read_columns(r, columns, &count))
         return false;
-    for (next(r); !is_sign(r, ')'); next(r)) {
-        if (r->now.kind == END || count == HFD_SHAPE_EQUALS_MAX)
-            return false;
-        if (r->now.kind == WORD)
-            columns[count++] = r->now.text;
-    }
     next(r);
     s->head = up_to_here(sql, r);
     if (!take(r, "VALUES") || !is_sign(r, '('))
@@ -482,74 +507,6 @@ void hfd_shape_read(const char *sql, struct hfd_shape *out)
         out->kind = HFD_SHAPE_DELETE;
     else if (!is(&r, "SELECT"))
         out->kind = HFD_SHAPE_OTHER;
-}
-
-/* ---- comparing ---- */
-
-bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b)
-{
-    if (a->null || b->null || a->kind != b->kind)
-        return true;
-    if (a->kind == HFD_VALUE_I64)
-        return a->as.i64 == b->as.i64;
-    if (a->kind == HFD_VALUE_TEXT || a->kind == HFD_VALUE_BLOB)
-        return hfd_slice_eq(a->as.bytes, b->as.bytes);
-    return true;
-}
-
-static bool names_table(const struct hfd_shape *s, hfd_slice table)
-{
-    for (size_t i = 0; i < s->table_count; i++)
-        if (hfd_slice_eq(s->tables[i], table))
-            return true;
-    return false;
-}
-
-/* Returns true when a column has different values in the rows of both. */
-static bool is_apart(const struct hfd_shape_use *a, const struct hfd_shape_use *b)
-{
-    for (size_t i = 0; i < a->shape->equal_count; i++)
-        for (size_t k = 0; k < b->shape->equal_count; k++) {
-            const struct hfd_shape_equal *x = &a->shape->equals[i], *y = &b->shape->equals[k];
-
-            if (hfd_slice_eq(x->column, y->column) &&
-                !hfd_value_may_equal(&a->values[x->param - 1], &b->values[y->param - 1]))
-                return true;
-        }
-    return false;
-}
-
-bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other)
-{
-    if (write->shape->kind == HFD_SHAPE_OTHER || other->shape->kind == HFD_SHAPE_OTHER)
-        return true;
-    return names_table(other->shape, write->shape->tables[0]) && !is_apart(write, other);
-}
-
-bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read)
-{
-    const struct hfd_shape *w = write->shape;
-    const struct hfd_shape_empty *empty = &read->shape->empty;
-
-    if (w->kind == HFD_SHAPE_OTHER)
-        return true;
-    if (hfd_slice_eq(w->tables[0], empty->other))
-        return w->kind == HFD_SHAPE_DELETE || w->kind == HFD_SHAPE_UPDATE;
-    if (!hfd_slice_eq(w->tables[0], empty->table))
-        return false;
-    for (size_t i = 0; i < w->equal_count; i++)
-        if (hfd_slice_eq(w->equals[i].column, empty->equal.column))
-            return hfd_value_may_equal(&write->values[w->equals[i].param - 1],
-                                       &read->values[empty->equal.param - 1]);
-    return true;
-}
-
-bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b)
-{
-    if (!hfd_shape_touches(a, b) && !hfd_shape_touches(b, a))
-        return !names_table(b->shape, a->shape->tables[0]) || a->shape == b->shape ||
-               a->shape->keeps_unique || b->shape->keeps_unique;
-    return false;
 }
 
 /* ---- sets ---- */

@@ -1,6 +1,6 @@
 /*
- * What a statement reads or writes, found in its text once. The engine defers writes, keeps results
- * that it has read, and asks here whether a write can change a result.
+ * The rows that a statement reads or writes, found in its text once. The engine defers writes,
+ * keeps results that it has read, and asks here whether a write can change a result.
  *
  * The rules only ever err on the safe side: a text that is not understood depends on every row of
  * each table that it names. Thread: any.
@@ -87,32 +87,20 @@ struct hfd_shape_use {
     const struct hfd_value *values;
 };
 
-/** Returns false when both are known to differ. */
-bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b);
-
-/** Returns false when the write can change no row that the other statement reads or writes. */
-bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other);
-
-/** Returns false when the write cannot add the first row to an empty result. */
-bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read);
-
-/** Returns true when two writes may change places. */
-bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b);
-
 /**
  * Adds the text that does the work of many: parameters are arrays, `$1` has all values of ?1.
  * Asserts that the shape is settable.
  */
 void hfd_shape_set(const struct hfd_shape *shape, struct hfd_buf *sql);
 /**
- * The same for a read, which always can be a set. Each row begins with the number of the element
- * that it is the result of, from 1 on; the rows of an element stand in their order.
+ * The same for a read, which always can be a set. Each row begins with the number of its element,
+ * from 1 on. The rows of an element stand in their order.
  * @param text  of the shape
  */
 void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct hfd_buf *sql);
 /**
- * A set of reads whose parameter is the first column of another read: behind the number of the
- * element stand this column and the row; the row is all NULL where there is none.
+ * A set of reads whose parameter is the first column of another read. Each row has the number of
+ * the element, this column, and the row itself, which is all NULL where there is none.
  * @param via   has one parameter, and gives one column
  * @param text  has one parameter
  */

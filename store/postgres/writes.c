@@ -1,6 +1,7 @@
 #include "store/postgres/writes.h"
 
 #include "driver/base/check.h"
+#include "store/postgres/touch.h"
 
 /* How many writes one is compared with before it begins a set of its own. */
 #define COMPARED_MAX 2048

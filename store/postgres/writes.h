@@ -38,6 +38,7 @@ struct hfd_writes {
     size_t count;
 };
 
+/** Sets up; allocates nothing yet. */
 void hfd_writes_init(struct hfd_writes *w);
 /** Frees all. hfd_writes_init may follow. */
 void hfd_writes_fini(struct hfd_writes *w);

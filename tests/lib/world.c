@@ -329,6 +329,7 @@ struct report_step {
     struct hfd_fleet_report in;
     struct hfd_fleet_reported out;
     const struct hfd_driver *driver;
+    size_t observed; /* in the last run of the job */
 };
 
 static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -340,7 +341,7 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
     s->call.changes = &changes;
     rc = hfd_fleet_report(tx, &s->call, &s->in, &s->out, err);
-    world_observed += changes.count;
+    s->observed = changes.count;
     return rc == HFD_OK ? hfd_resource_observe(tx, s->driver, &s->call, err) : rc;
 }
 
@@ -388,6 +389,7 @@ enum hfd_verdict world_report(struct world *w, hfd_slice fleet_id, const struct 
     };
     count_objects(&s.in);
     rc = hfd_store_update_wait(w->store, txn_report, &s, &w->err);
+    world_observed += s.observed;
     if (rc != HFD_OK)
         fail_msg("report of %s: %s", r->adapter, w->err.msg);
     return s.out.verdict;

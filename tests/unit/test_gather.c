@@ -1,11 +1,15 @@
 /*
- * What PostgreSQL's engine knows of statements: which writes change which results, which writes may
- * be gathered. SQLite is the judge: random statements run on both.
+ * PostgreSQL's engine and statements: which writes change which results, which may be gathered.
+ * SQLite is the judge: random statements run on both.
  */
 #include "store/postgres/known.h"
+#include "store/postgres/touch.h"
 #include "store/postgres/writes.h"
 
 #include "driver/base/check.h"
+#include "store/store.h"
+#include "tests/lib/sqlite_burst.h"
+#include "tests/lib/tmpdir.h"
 
 #include <setjmp.h>
 #include <sqlite3.h>
@@ -356,6 +360,177 @@ static void sets_do_the_same(void **state)
     assert_true(gathered > ROUNDS);
 }
 
+/* ---- the engine, around SQLite ---- */
+
+static const char sql_make[] = "CREATE TABLE t (id TEXT PRIMARY KEY, n BIGINT)";
+static const char sql_get[] = "SELECT n FROM t WHERE id = ?1";
+static const char sql_all[] = "SELECT count(*) FROM t";
+static const char sql_add[] = "INSERT INTO t (id, n) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+static const char sql_set[] = "UPDATE t SET n = ?2 WHERE id = ?1";
+
+struct around {
+    char base[TMPDIR_MAX];
+    struct hfd_db *db;
+};
+
+static int open_around(void **state)
+{
+    struct around *a = calloc(1, sizeof(*a));
+    struct hfd_db *inner;
+    struct hfd_err err;
+
+    assert_non_null(a);
+    tmpdir_make(a->base);
+    if (hfd_db_open(&(struct hfd_store_place){.dir = a->base}, HFD_DB_WRITER, &inner, &err) !=
+        HFD_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(hfd_gather_open(inner, sqlite_burst, &a->db, &err), HFD_OK);
+    assert_int_equal(hfd_db_exec(a->db, sql_make, NULL), HFD_OK);
+    *state = a;
+    return 0;
+}
+
+static int close_around(void **state)
+{
+    struct around *a = *state;
+
+    hfd_db_close(&a->db);
+    tmpdir_remove(a->base);
+    free(a);
+    return 0;
+}
+
+/* Reads a number. @return -1 when there is no row, -2 when it is to be read again */
+static int64_t get(struct around *a, const char *sql, const char *id)
+{
+    struct hfd_stmt *st;
+    bool row;
+    int64_t n = -1;
+    hfd_rc rc;
+
+    assert_int_equal(hfd_db_prepare(a->db, sql, &st, NULL), HFD_OK);
+    if (id != NULL)
+        hfd_stmt_text(st, 1, hfd_slice_of(id));
+    rc = hfd_stmt_step(st, &row, NULL);
+    if (rc == HFD_OK && row)
+        n = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
+    assert_true(rc == HFD_OK || rc == HFD_BUSY);
+    return rc == HFD_OK ? n : -2;
+}
+
+static int64_t put(struct around *a, const char *sql, const char *id, int64_t n)
+{
+    struct hfd_stmt *st;
+    int64_t changed;
+
+    assert_int_equal(hfd_db_prepare(a->db, sql, &st, NULL), HFD_OK);
+    hfd_stmt_text(st, 1, hfd_slice_of(id));
+    hfd_stmt_i64(st, 2, n);
+    assert_int_equal(hfd_stmt_run(st, &changed, NULL), HFD_OK);
+    return changed;
+}
+
+static bool look(struct around *a)
+{
+    bool again;
+
+    assert_int_equal(hfd_db_look(a->db, &again, NULL), HFD_OK);
+    return again;
+}
+
+/* Reads that are not known are made at once for all; writes meanwhile are forgotten. */
+static void reads_of_a_group(void **state)
+{
+    struct around *a = *state;
+
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(put(a, sql_add, "b", 9), 1);
+    assert_int_equal(get(a, sql_get, "c"), -2);
+    assert_true(hfd_db_is_looking(a->db));
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_get, "a"), -1);
+    assert_int_equal(get(a, sql_get, "c"), -1);
+    assert_int_equal(put(a, sql_add, "a", 1), 1);
+    assert_int_equal(put(a, sql_add, "b", 2), 1);
+    assert_int_equal(get(a, sql_get, "c"), -1); /* the writes are of other rows */
+    assert_false(look(a));
+    assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
+    assert_int_equal(hfd_gather_counts(a->db).bursts, 2);
+    assert_int_equal(hfd_gather_counts(a->db).looks, 1);
+    assert_int_equal(hfd_gather_counts(a->db).misses, 0);
+    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(get(a, sql_get, "b"), 2);
+}
+
+/* A result that a write of the group changes is read alone, behind the write. */
+static void reads_behind_writes(void **state)
+{
+    struct around *a = *state;
+
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_int_equal(put(a, sql_add, "a", 1), 1);
+    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_int_equal(put(a, sql_add, "a", 1), 1);
+    assert_int_equal(get(a, sql_all, NULL), 1);
+    assert_false(look(a));
+    assert_int_equal(hfd_gather_counts(a->db).misses, 1);
+    hfd_db_rollback(a->db);
+    assert_int_equal(get(a, sql_all, NULL), 0);
+}
+
+/* A write that does not do what is expected undoes the group; then each is sent on its own. */
+static void a_group_runs_alone(void **state)
+{
+    struct around *a = *state;
+
+    assert_int_equal(put(a, sql_add, "a", 1), 1);
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(put(a, sql_add, "b", 2), 1);
+    assert_int_equal(put(a, sql_add, "a", 2), 1); /* not known yet: it is there */
+    assert_false(look(a));
+    assert_int_equal(hfd_db_commit(a->db, NULL), HFD_BUSY);
+    hfd_db_rollback(a->db);
+    assert_int_equal(hfd_db_fate(a->db), HFD_DB_AGAIN);
+    assert_int_equal(get(a, sql_all, NULL), 1);
+
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(put(a, sql_add, "b", 2), 1);
+    assert_int_equal(put(a, sql_add, "a", 2), 0);
+    assert_int_equal(put(a, sql_set, "none", 2), 0);
+    assert_false(look(a));
+    assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_all, NULL), 2);
+    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(hfd_gather_counts(a->db).alone, 1);
+}
+
+/* Reads without a text as parameter are made with the first burst of later groups. */
+static void usual_reads(void **state)
+{
+    struct around *a = *state;
+
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_false(look(a));
+    assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_get, "a"), -1);
+    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_false(look(a));
+    assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +538,10 @@ int main(void)
         cmocka_unit_test(known_is_true),
         cmocka_unit_test(again),
         cmocka_unit_test(sets_do_the_same),
+        cmocka_unit_test_setup_teardown(reads_of_a_group, open_around, close_around),
+        cmocka_unit_test_setup_teardown(reads_behind_writes, open_around, close_around),
+        cmocka_unit_test_setup_teardown(a_group_runs_alone, open_around, close_around),
+        cmocka_unit_test_setup_teardown(usual_reads, open_around, close_around),
     };
 
     return cmocka_run_group_tests_name("gather", tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* What gather.c and gather_stmt.c share. */
-#ifndef HFD_STORE_POSTGRES_GATHER_INT_H
-#define HFD_STORE_POSTGRES_GATHER_INT_H
+/* Shared by gather.c and gather_stmt.c. */
+#ifndef HFD_STORE_POSTGRES_GATHER_STMT_H
+#define HFD_STORE_POSTGRES_GATHER_STMT_H
 
 #include "store/postgres/gather.h"
 
@@ -55,6 +55,7 @@ HFD_MUST_CHECK hfd_rc hfd_gather_go_inside(struct hfd_db *db, struct hfd_err *er
 /** Notes that the group is of no use, and fails. */
 HFD_MUST_CHECK hfd_rc hfd_gather_surprised(struct hfd_db *db, struct hfd_err *err);
 
+/* db.h on this engine. */
 HFD_MUST_CHECK hfd_rc hfd_gather_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
                                         hfd_slice key, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,

@@ -1,0 +1,22 @@
+/*
+ * Rules over the shapes of statements: which writes may change which results, and which writes may
+ * change places. They only ever err on the safe side. Pure. Thread: any.
+ */
+#ifndef HFD_STORE_POSTGRES_TOUCH_H
+#define HFD_STORE_POSTGRES_TOUCH_H
+
+#include "store/postgres/shape.h"
+
+/** Returns false when both are known to differ. */
+bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b);
+
+/** Returns false when the write can change no row that the other statement reads or writes. */
+bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other);
+
+/** Returns false when the write cannot add the first row to an empty result. */
+bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read);
+
+/** Returns true when two writes may change places. */
+bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b);
+
+#endif

@@ -1,0 +1,110 @@
+"""Groups of jobs on PostgreSQL: two round trips for each, and no read of its own."""
+import json
+import os
+import re
+import tempfile
+import time
+import unittest
+import urllib.request
+
+import real
+import postgres
+
+BODY = {"type": "hyperfleet-cluster", "driver": {"values": {
+    "cluster": {"name": "cluster-%s", "spec": {"region": "eu-1"}},
+    "nodepools": [{"name": "workers", "spec": {"replicas": 3}}]}}}
+CONDITIONS = [{"type": t, "status": "True"} for t in ("Applied", "Available", "Health")]
+BASE = "/api/hyperfleet/v1/clusters"
+
+
+class Store(real.lib.Server):
+    """`serve` on a PostgreSQL: it has no data folder."""
+
+    def __init__(self, url, keys):
+        super().__init__("--store", url, "--keys", keys)
+
+    def command(self):
+        argv = super().command()
+        at = argv.index("--data")
+        return argv[:at] + argv[at + 2:]
+
+
+class RoundTrips(unittest.TestCase):
+    def setUp(self):
+        self.began = time.time() - 60
+        self.postgres = postgres.Postgres()
+        self.addCleanup(self.postgres.close)
+        self.postgres.start()
+        keys = os.path.join(tempfile.mkdtemp(prefix="hfd-rt-"), "keys")
+        done = real.subprocess.run([real.lib.program(), "keygen", "--keys", keys],
+                                   capture_output=True, check=False,
+                                   env=real.lib.clean_env(None))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.server = Store(postgres.url(self.postgres.port), keys)
+        self.addCleanup(self.server.close)
+        self.server.start()
+
+    def trips(self):
+        """Round trips and commits so far."""
+        with urllib.request.urlopen("http://127.0.0.1:%d/metrics" % self.server.ops_port) as a:
+            text = a.read().decode()
+        found = dict(re.findall(r'^hfd_store_round_trips_total\{for="(\w+)"\} (\d+)', text, re.M))
+        found["commits"] = re.search(r"^hfd_store_commits_total (\d+)", text, re.M).group(1)
+        return {k: int(v) for k, v in found.items()}
+
+    def send(self, method, path, body=None, least=200):
+        """One request; its document."""
+        request = urllib.request.Request(
+            "http://127.0.0.1:%d%s" % (self.server.port, path), method=method,
+            data=json.dumps(body).encode() if body is not None else None,
+            headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            self.assertGreaterEqual(answer.status, least)
+            text = answer.read()
+        return json.loads(text) if text else None
+
+    def put(self, name):
+        return self.send("PUT", "/" + name * 16, json.loads(json.dumps(BODY) % name), 202)
+
+    def report(self, path, adapter, when):
+        """when -- seconds after a time in the past"""
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.began + when))
+        return self.send("POST", path + "/statuses", {
+            "adapter": adapter, "observed_generation": 1, "observed_time": at,
+            "conditions": CONDITIONS}, 201)
+
+    def measure(self, work, times):
+        """The cost of `times` requests, each a group of its own."""
+        before = self.trips()
+        work()
+        after = self.trips()
+        cost = {k: after[k] - before.get(k, 0) for k in after}
+        cost["others"] = cost["commits"] - times  # jobs of the program's own
+        return cost
+
+    def check(self, what, cost, times):
+        """Two for each group; the program's own few jobs may read once more."""
+        self.assertGreaterEqual(cost["others"], 0, what)
+        spare = 4 * cost["others"]
+        self.assertLessEqual(cost.get("miss", 0), spare, "%s: %s" % (what, cost))
+        self.assertLessEqual(cost.get("write", 0), spare, "%s: %s" % (what, cost))
+        self.assertLessEqual(cost["look"], times + spare, "%s: %s" % (what, cost))
+        self.assertLessEqual(cost["commit"], times + spare, "%s: %s" % (what, cost))
+
+    def test_two(self):
+        self.put("a")  # what groups usually read is known after it
+        names = "bcdefg"
+        self.check("PUT", self.measure(lambda: [self.put(n) for n in names], 6), 6)
+        items = self.send("GET", BASE + "?pageSize=100")["items"]
+        paths = [BASE + "/" + i["id"] for i in items]
+        self.report(paths[0], "dns", 0)
+        for what, when in (("first report", 1), ("confirming report", 2)):
+            self.check(what, self.measure(
+                lambda w=when: [self.report(p, "validation", w) for p in paths],
+                len(paths)), len(paths))
+        self.check("GET", self.measure(
+            lambda: [self.send("GET", "/" + n * 16) for n in names], 0), 0)
+
+
+if __name__ == "__main__":
+    real.main()

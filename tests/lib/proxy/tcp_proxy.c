@@ -190,6 +190,14 @@ static bool side_write(struct pair *p, int i)
     return true;
 }
 
+/* Nothing moves any more. Sockets that stay in epoll would wake it without end. */
+static void pair_hold(struct pair *p)
+{
+    p->held = true;
+    for (int i = 0; i < 2; i++)
+        epoll_ctl(proxy.pairs_epoll, EPOLL_CTL_DEL, p->side[i].from, NULL);
+}
+
 /* Reads a piece; false when the connection is to be cut. */
 static bool side_read(struct pair *p, int i)
 {
@@ -200,9 +208,10 @@ static bool side_read(struct pair *p, int i)
     s->have = (size_t)n;
     s->due_ms = now_ms() + proxy.delay_ms;
     if (!side_scan(p, i)) {
-        p->held = proxy.hold;
         if (s->have > 0)
             side_write(p, i);
+        if (proxy.hold)
+            pair_hold(p);
         return proxy.hold;
     }
     return proxy.delay_ms > 0 || side_write(p, i);
@@ -224,8 +233,8 @@ static void pair_event(uint32_t key, uint32_t events)
         pair_close(p);
         return;
     }
-    side_wait(p, 0);
-    side_wait(p, 1);
+    for (int k = 0; k < 2 && !p->held; k++)
+        side_wait(p, k);
 }
 
 /* Pieces whose delay has passed; returns how long to wait for the next one, or -1. */

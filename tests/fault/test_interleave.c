@@ -7,7 +7,9 @@
  * the worlds and the store.
  */
 #include "driver/base/log.h"
+#include "store/db.h"
 #include "store/rows_history.h"
+#include "store/txn.h"
 #include "tests/lib/place.h"
 #include "tests/lib/scene.h"
 
@@ -45,7 +47,7 @@ static hfd_rc txn_held(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc = h->fn(tx, h->arg, err);
 
     (void)pthread_mutex_lock(&hold.mutex);
-    if (hold.store == h->store) {
+    if (hold.store == h->store && !hfd_db_is_looking(tx->db)) { /* it has read under its lock */
         hold.store = NULL;
         hold.inside = true;
         (void)pthread_cond_broadcast(&hold.changed);

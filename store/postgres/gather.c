@@ -204,9 +204,13 @@ static bool gather_shared(const struct hfd_db *db)
     return hfd_db_shared(db->inner);
 }
 
+/* Before its first burst a transaction has no fate: the other engine still has the last one's. */
 static enum hfd_db_fate gather_fate(const struct hfd_db *db)
 {
-    const enum hfd_db_fate fate = hfd_db_fate(db->inner);
+    enum hfd_db_fate fate = hfd_db_fate(db->inner);
+
+    if (db->in_transaction && !db->begun && fate != HFD_DB_LOST)
+        fate = HFD_DB_GOES_ON;
 
     return db->surprised && fate != HFD_DB_LOST ? HFD_DB_AGAIN : fate;
 }

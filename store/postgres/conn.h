@@ -44,6 +44,7 @@ struct hfd_db {
     char replica[HFD_PG_REPLICA_LEN + 1]; /* the writer's key in hfd_commit */
     int64_t commits;                      /* the last number written there */
     bool unsure;                          /* a COMMIT had no answer */
+    bool lock_timed_out;                  /* the transaction waited too long for a lock */
     bool marks;                           /* the schema has hfd_commit */
     char fold[64]; /* a collation that knows the cases of all scripts; "" = none */
 };

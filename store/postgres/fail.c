@@ -114,6 +114,7 @@ hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
         set_broken(db, &e);
     } else {
         db->changes++;
+        db->lock_timed_out = db->lock_timed_out || (state != NULL && strcmp(state, "55P03") == 0);
         if (db->in_txn && db->fate == HFD_DB_GOES_ON) {
             db->fate = code->fate;
             db->undone = e;

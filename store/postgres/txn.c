@@ -1,6 +1,7 @@
 #include "store/postgres/txn.h"
 
 #include "driver/base/check.h"
+#include "driver/base/log.h"
 #include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
 
@@ -20,13 +21,48 @@ enum hfd_db_fate hfd_pg_fate(const struct hfd_db *db)
     return db->broken ? HFD_DB_LOST : db->fate;
 }
 
-static void end_transaction(struct hfd_db *db)
+/*
+ * Ends sessions that hold the lock while the server waits for the rest of their burst. They are not
+ * idle, so idle_in_transaction_session_timeout does not end them. Their client was stopped or cut
+ * off.
+ */
+static const char sql_end_holders[] =
+    "SELECT count(pg_terminate_backend(a.pid)) FROM pg_locks l"
+    " JOIN pg_stat_activity a ON a.pid = l.pid"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND (l.classid, l.objid) = (SELECT k.a::oid, (k.b::bigint & 4294967295)::oid"
+    "   FROM (VALUES (" HFD_PG_LOCK_WRITE ")) AS k (a, b))"
+    " AND a.state = 'active' AND a.wait_event = 'ClientRead'"
+    " AND a.state_change < clock_timestamp() - interval '%lld milliseconds'";
+
+static void end_holders(struct hfd_db *db)
 {
+    char sql[sizeof(sql_end_holders) + 24];
+    PGresult *r = NULL;
     struct hfd_err err;
 
+    (void)snprintf(sql, sizeof(sql), sql_end_holders, (long long)hfd_pg_answer_us(db) / 1000);
+    if (hfd_pg_run(db, sql, &r, &err) != HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "cannot look for the session that holds the write lock",
+                HFD_LOG_CSTR("reason", err.msg));
+    else if (PQntuples(r) == 1 && strcmp(PQgetvalue(r, 0, 0), "0") != 0)
+        HFD_LOG(HFD_LOG_WARN, "ended a session that held the write lock and had stopped",
+                HFD_LOG_CSTR("sessions", PQgetvalue(r, 0, 0)));
+    PQclear(r);
+}
+
+static void end_transaction(struct hfd_db *db)
+{
+    const bool waited = db->lock_timed_out;
+    struct hfd_err err;
+
+    db->lock_timed_out = false;
     if (!db->broken && hfd_pg_run(db, "ROLLBACK", NULL, &err) != HFD_OK && !db->broken)
         (void)hfd_pg_lost(db, err.msg, NULL);
     db->in_txn = false;
+    if (waited && !db->broken)
+        end_holders(db);
 }
 
 static hfd_rc begin(struct hfd_db *db, struct hfd_err *err)

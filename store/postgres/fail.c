@@ -4,6 +4,7 @@
 
 #define WHAT_SHOWN 48 /* bytes of a statement's text in a message */
 #define SAID_SHOWN 120
+#define LOCK_TIMED_OUT "55P03" /* lock_timeout */
 
 /* clang-format off */
 static const struct hfd_pg_code codes[] = {
@@ -13,7 +14,7 @@ static const struct hfd_pg_code codes[] = {
     {"25P03", HFD_AWAY,     HFD_DB_LOST},   /* idle_in_transaction_session_timeout */
     {"25006", HFD_AWAY,     HFD_DB_LOST},   /* this server became a standby */
     {"40",    HFD_BUSY,     HFD_DB_AGAIN},  /* a deadlock, a serialization failure */
-    {"55P03", HFD_BUSY,     HFD_DB_AGAIN},  /* lock_timeout */
+    {LOCK_TIMED_OUT, HFD_BUSY, HFD_DB_AGAIN},
     {"55P04", HFD_BUSY,     HFD_DB_AGAIN},
     {"23502", HFD_CORRUPT,  HFD_DB_UNDONE}, /* NOT NULL: store/rows never binds NULL there */
     {"23",    HFD_CONFLICT, HFD_DB_UNDONE},
@@ -88,6 +89,17 @@ hfd_rc hfd_pg_fail_before(const struct hfd_db *db, struct hfd_err *err)
     return e->rc;
 }
 
+/* The connection stays; the transaction is good for a rollback only. */
+static void note_undone(struct hfd_db *db, const struct hfd_pg_code *code, const struct hfd_err *e)
+{
+    db->changes++;
+    db->lock_timed_out = db->lock_timed_out || strcmp(code->state, LOCK_TIMED_OUT) == 0;
+    if (db->in_txn && db->fate == HFD_DB_GOES_ON) {
+        db->fate = code->fate;
+        db->undone = *e;
+    }
+}
+
 hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
                     struct hfd_err *err)
 {
@@ -113,12 +125,7 @@ hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
     if (code->fate == HFD_DB_LOST || PQstatus(db->conn) == CONNECTION_BAD) {
         set_broken(db, &e);
     } else {
-        db->changes++;
-        db->lock_timed_out = db->lock_timed_out || (state != NULL && strcmp(state, "55P03") == 0);
-        if (db->in_txn && db->fate == HFD_DB_GOES_ON) {
-            db->fate = code->fate;
-            db->undone = e;
-        }
+        note_undone(db, code, &e);
     }
     if (err != NULL)
         *err = e;

@@ -402,11 +402,10 @@ static enum hfd_exit take_answer(const struct request *r, const struct hfd_clien
                                  struct hfd_buf *b)
 {
     const hfd_slice body = hfd_buf_slice(&a->body);
-    json_t *doc = a->status != 0 ? json_loadb(body.p, body.len, 0, NULL) : NULL, *item;
+    json_t *doc = a->status != 0 ? json_loadb(body.p, body.len, 0, NULL) : NULL;
     const json_t *items = json_object_get(doc, "items");
     const char *message = json_string_value(json_object_get(doc, "message"));
     enum hfd_exit status = HFD_EXIT_OK;
-    size_t i;
 
     if (a->status == 0) {
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, "token list", "%s: %s", r->address.ops_url, a->why);
@@ -416,8 +415,8 @@ static enum hfd_exit take_answer(const struct request *r, const struct hfd_clien
                          message != NULL ? message : "is this the URL of its ops listener?");
     } else {
         add_head(b);
-        json_array_foreach (items, i, item)
-            add_item(b, item);
+        for (size_t i = 0; i < json_array_size(items); i++)
+            add_item(b, json_array_get(items, i));
     }
     json_decref(doc);
     return status;

@@ -1,5 +1,6 @@
 #include "store/postgres/connect.h"
 
+#include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "store/postgres/fail.h"
@@ -209,6 +210,7 @@ static hfd_rc reach_any(struct hfd_db *db, struct attempt *a, const PQconninfoOp
     const unsigned first = db->host;
     hfd_rc rc = hfd_fail(err, HFD_INVALID, "store: the URL has more ports than hosts");
 
+    HFD_ASSERT(hosts > 0);
     for (unsigned i = 0; i < hosts; i++) {
         db->host = (first + i) % hosts;
         if (!fill(a, db, options, db->host))

@@ -517,6 +517,8 @@ static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *fro
     struct reader r = {.at = piece.p};
     const char *done = piece.p;
 
+    if (piece.p == NULL)
+        return;
     for (next(&r); r.now.kind != END && r.now.text.p < piece.p + piece.len; next(&r)) {
         if (r.now.kind != PARAM)
             continue;

@@ -79,13 +79,13 @@ static int teardown(void **state)
 static hfd_rc start(struct fixture *fx, int more)
 {
     fx->err = (struct hfd_err){0};
-    return hfd_migrate(fx->db, fx->list, (size_t)((int)fx->now + more), &fx->err);
+    return hfd_migrate(fx->db, fx->list, fx->now + (size_t)(ptrdiff_t)more, &fx->err);
 }
 
 static hfd_rc contract(struct fixture *fx, int more)
 {
     fx->err = (struct hfd_err){0};
-    return hfd_migrate_contract(fx->db, fx->list, (size_t)((int)fx->now + more), &fx->err);
+    return hfd_migrate_contract(fx->db, fx->list, fx->now + (size_t)(ptrdiff_t)more, &fx->err);
 }
 
 #define assert_schema(fx, now_more, min_more) check_schema((fx), (now_more), (min_more), __LINE__)

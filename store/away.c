@@ -73,7 +73,7 @@ static bool wait_away(struct hfd_away *a)
 /* @return false: the thread ends */
 static bool pause_between(struct hfd_away *a, int64_t pause_us, const struct hfd_err *why)
 {
-    const int64_t until_us = hfd_clock_wall_us(&hfd_clock_system) + pause_us;
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + pause_us;
     const struct timespec until = {.tv_sec = until_us / HFD_US_PER_S,
                                    .tv_nsec = until_us % HFD_US_PER_S * 1000};
     bool stop;
@@ -108,11 +108,15 @@ static void *away_main(void *arg)
 
 hfd_rc hfd_away_start(struct hfd_away *a, const struct hfd_store_place *place, struct hfd_err *err)
 {
+    pthread_condattr_t attr;
     hfd_rc rc;
 
     a->place = place;
     (void)pthread_mutex_init(&a->lock, NULL);
-    (void)pthread_cond_init(&a->changed, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* the wall clock may jump back */
+    (void)pthread_cond_init(&a->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
     rc = hfd_thread_start(
         &(struct hfd_thread){"hfd-store-away", "open the store: thread", away_main, a}, &a->thread,
         err);

@@ -7,6 +7,7 @@
 #define HFD_STORE_POSTGRES_CONN_H
 
 #include "store/engine.h"
+#include "store/stmt_slots.h"
 
 #include <libpq-fe.h>
 #include <pthread.h>
@@ -33,9 +34,7 @@ struct hfd_db {
     int64_t changes;                  /* rows written so far, and failures */
     int64_t changes_before;           /* the same when the transaction began */
     struct hfd_pg_burst_texts *texts; /* of bursts; NULL = none yet */
-    struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
-    size_t slots_cap;
-    size_t stmts;
+    struct hfd_stmt_slots stmts;      /* those that are kept */
     size_t stmts_in_use;
     uint64_t session;     /* counts connections: statements are prepared anew in each */
     uint64_t listens;     /* the session that listens to signals; 0 = none */

@@ -160,18 +160,17 @@ static int64_t gather_changes(const struct hfd_db *db)
 
 /* ---- what the other engine does alone ---- */
 
+static void end_stmt(struct hfd_stmt *st)
+{
+    HFD_ASSERT(!st->in_use);
+    free(st);
+}
+
 static void gather_close(struct hfd_db **db)
 {
     struct hfd_db *own = *db;
 
-    for (size_t i = 0; i < HFD_GATHER_BUCKETS; i++)
-        while (own->stmts[i] != NULL) {
-            struct hfd_stmt *st = own->stmts[i];
-
-            HFD_ASSERT(!st->in_use);
-            own->stmts[i] = st->in_bucket;
-            free(st);
-        }
+    hfd_stmt_slots_clear(&own->stmts, end_stmt);
     hfd_db_close(&own->inner);
     hfd_writes_fini(&own->writes);
     hfd_knowns_fini(&own->knowns);

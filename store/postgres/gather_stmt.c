@@ -4,13 +4,6 @@
 
 #include <stdlib.h>
 
-static struct hfd_stmt **bucket_of(struct hfd_db *db, const char *sql)
-{
-    const uint64_t h = (uint64_t)(uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15);
-
-    return &db->stmts[(h >> 32) % HFD_GATHER_BUCKETS];
-}
-
 static struct hfd_stmt *new_stmt(struct hfd_db *db, const char *sql)
 {
     struct hfd_stmt *st = calloc(1, sizeof(*st));
@@ -34,34 +27,36 @@ static void use(struct hfd_stmt *st)
     memset(st->values, 0, sizeof(st->values[0]) * (size_t)st->shape.params);
 }
 
-/* The statement of a text; made at its first use. NULL = no memory. */
-static struct hfd_stmt *find_stmt(struct hfd_db *db, const char *sql)
+/* Finds the statement of a text; makes it at its first use. */
+static hfd_rc find_stmt(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                        struct hfd_err *err)
 {
-    struct hfd_stmt **bucket = bucket_of(db, sql);
-    struct hfd_stmt *st = *bucket;
+    hfd_rc rc;
 
-    while (st != NULL && st->sql != sql)
-        st = st->in_bucket;
-    if (st != NULL)
-        return st;
-    st = new_stmt(db, sql);
-    if (st == NULL)
-        return NULL;
-    hfd_shape_read(sql, &st->shape);
-    HFD_ASSERT(st->shape.params <= HFD_SHAPE_PARAMS_MAX);
-    st->in_bucket = *bucket;
-    *bucket = st;
-    return st;
+    *out = hfd_stmt_slots_find(&db->stmts, sql);
+    if (*out != NULL)
+        return HFD_OK;
+    rc = hfd_stmt_slots_reserve(&db->stmts, err);
+    if (rc != HFD_OK)
+        return rc;
+    *out = new_stmt(db, sql);
+    if (*out == NULL)
+        return hfd_fail_nomem(err, "make a statement");
+    hfd_shape_read(sql, &(*out)->shape);
+    HFD_ASSERT((*out)->shape.params <= HFD_SHAPE_PARAMS_MAX);
+    hfd_stmt_slots_add(&db->stmts, sql, *out);
+    return HFD_OK;
 }
 
 hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                           struct hfd_err *err)
 {
-    struct hfd_stmt *st = find_stmt(db, sql);
+    struct hfd_stmt *st;
+    const hfd_rc rc = find_stmt(db, sql, &st, err);
 
     *out = NULL;
-    if (st == NULL)
-        return hfd_fail_nomem(err, "a statement of the store");
+    if (rc != HFD_OK)
+        return rc;
     use(st);
     *out = st;
     return HFD_OK;
@@ -200,14 +195,16 @@ hfd_rc hfd_gather_follow(struct hfd_db *db, const struct hfd_db_follow *follow, 
                          struct hfd_err *err)
 {
     const struct hfd_value value = {HFD_VALUE_TEXT, false, {.bytes = key}};
-    const struct hfd_stmt *via, *target;
+    struct hfd_stmt *via, *target;
+    hfd_rc rc;
 
     if (db->mode != HFD_GATHER_LOOKING || key.p == NULL)
         return HFD_OK;
-    via = find_stmt(db, follow->via);
-    target = find_stmt(db, follow->sql);
-    if (via == NULL || target == NULL)
-        return hfd_fail_nomem(err, "a statement of the store");
+    rc = find_stmt(db, follow->via, &via, err);
+    if (rc == HFD_OK)
+        rc = find_stmt(db, follow->sql, &target, err);
+    if (rc != HFD_OK)
+        return rc;
     HFD_ASSERT(via->shape.params == 1 && target->shape.params == 1);
     db->missed = true;
     return hfd_known_follow(&db->knowns,

@@ -3,8 +3,8 @@
 #define HFD_STORE_POSTGRES_GATHER_STMT_H
 
 #include "store/postgres/gather.h"
+#include "store/stmt_slots.h"
 
-#define HFD_GATHER_BUCKETS 256u /* a power of two */
 #define HFD_GATHER_MAGIC UINT32_C(0x67617374)
 
 enum hfd_gather_mode {
@@ -28,14 +28,13 @@ struct hfd_db {
     struct hfd_writes writes;
     struct hfd_knowns knowns;
     struct hfd_gather_counts counts;
-    struct hfd_stmt *stmts[HFD_GATHER_BUCKETS];
+    struct hfd_stmt_slots stmts;
 };
 
 struct hfd_stmt {
     const struct hfd_engine *engine; /* first */
     uint32_t magic;
     struct hfd_db *db;
-    struct hfd_stmt *in_bucket;
     const char *sql;
     struct hfd_shape shape;
     struct hfd_value values[HFD_SHAPE_PARAMS_MAX];

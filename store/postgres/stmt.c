@@ -8,38 +8,9 @@
 
 #include <limits.h>
 
-#define STMT_SLOTS_MIN 64u /* a power of two */
-#define WHAT_SHOWN 48      /* bytes of a statement's text in a message */
+#define WHAT_SHOWN 48 /* bytes of a statement's text in a message */
 
 /* ---- making ---- */
-
-static size_t slot_of(const struct hfd_db *db, const char *sql)
-{
-    size_t mask = db->slots_cap - 1;
-    size_t i = (size_t)(((uint64_t)(uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-
-    while (db->slots[i] != NULL && db->slots[i]->sql != sql)
-        i = (i + 1) & mask;
-    return i;
-}
-
-static hfd_rc grow_slots(struct hfd_db *db, struct hfd_err *err)
-{
-    struct hfd_stmt **old = db->slots;
-    size_t old_cap = db->slots_cap;
-    size_t cap = old_cap == 0 ? STMT_SLOTS_MIN : old_cap * 2;
-    struct hfd_stmt **slots = calloc(cap, sizeof(struct hfd_stmt *));
-
-    if (slots == NULL)
-        return hfd_fail_nomem(err, "make a statement");
-    db->slots = slots;
-    db->slots_cap = cap;
-    for (size_t i = 0; i < old_cap; i++)
-        if (old[i] != NULL)
-            slots[slot_of(db, old[i]->sql)] = old[i];
-    free(old);
-    return HFD_OK;
-}
 
 static void free_stmt(struct hfd_stmt *st)
 {
@@ -84,16 +55,15 @@ static hfd_rc make(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, stru
 static hfd_rc make_kept(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                         struct hfd_err *err)
 {
-    hfd_rc rc = 2 * (db->stmts + 1) > db->slots_cap ? grow_slots(db, err) : HFD_OK;
+    hfd_rc rc = hfd_stmt_slots_reserve(&db->stmts, err);
 
     if (rc == HFD_OK)
         rc = make(db, hfd_slice_of(sql), out, err);
     if (rc != HFD_OK)
         return rc;
     (*out)->sql = sql;
-    (void)snprintf((*out)->name, sizeof((*out)->name), "s%zu", db->stmts);
-    db->slots[slot_of(db, sql)] = *out;
-    db->stmts++;
+    (void)snprintf((*out)->name, sizeof((*out)->name), "s%zu", db->stmts.count);
+    hfd_stmt_slots_add(&db->stmts, sql, *out);
     return HFD_OK;
 }
 
@@ -121,8 +91,7 @@ hfd_rc hfd_pg_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     *out = NULL;
     if (is_useless(db))
         return hfd_pg_fail_before(db, err);
-    if (db->slots_cap != 0)
-        st = db->slots[slot_of(db, sql)];
+    st = hfd_stmt_slots_find(&db->stmts, sql);
     if (st == NULL)
         rc = make_kept(db, sql, &st, err);
     if (rc != HFD_OK)
@@ -383,8 +352,5 @@ hfd_slice hfd_pg_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *me
 void hfd_pg_finalize_all(struct hfd_db *db)
 {
     HFD_ASSERT(db->stmts_in_use == 0);
-    for (size_t i = 0; i < db->slots_cap; i++)
-        if (db->slots[i] != NULL)
-            free_stmt(db->slots[i]);
-    free(db->slots);
+    hfd_stmt_slots_clear(&db->stmts, free_stmt);
 }

@@ -8,6 +8,7 @@
 
 #include "store/engine.h"
 #include "store/sqlite/folder.h"
+#include "store/stmt_slots.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -22,11 +23,9 @@ struct hfd_db {
     struct hfd_folder folder; /* the writer's: held while it is open */
     bool in_txn;
     bool broken;
-    struct hfd_err cause;    /* once broken: the first failure, answered from then on */
-    int log_frames;          /* pages in the log after the last commit */
-    struct hfd_stmt **slots; /* open addressing by the address of the text; at most half full */
-    size_t slots_cap;
-    size_t stmts;
+    struct hfd_err cause;        /* once broken: the first failure, answered from then on */
+    int log_frames;              /* pages in the log after the last commit */
+    struct hfd_stmt_slots stmts; /* those that are kept */
     size_t stmts_in_use;
     hfd_db_stop_fn *stop; /* asked while statements run; may be NULL */
     void *stop_ctx;

@@ -5,49 +5,17 @@
 
 #include <limits.h>
 
-#define STMT_SLOTS_MIN 64u /* a power of two */
-#define WHAT_SHOWN 48      /* bytes of a statement's text in a message */
-
-static size_t slot_of(const struct hfd_db *db, const char *sql)
-{
-    size_t mask = db->slots_cap - 1;
-    size_t i = (size_t)(((uint64_t)(uintptr_t)sql * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-
-    while (db->slots[i] != NULL && db->slots[i]->sql != sql)
-        i = (i + 1) & mask;
-    return i;
-}
-
-static hfd_rc grow_slots(struct hfd_db *db, struct hfd_err *err)
-{
-    struct hfd_stmt **old = db->slots;
-    size_t old_cap = db->slots_cap;
-    size_t cap = old_cap == 0 ? STMT_SLOTS_MIN : old_cap * 2;
-    struct hfd_stmt **slots = calloc(cap, sizeof(struct hfd_stmt *));
-
-    if (slots == NULL)
-        return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
-    db->slots = slots;
-    db->slots_cap = cap;
-    for (size_t i = 0; i < old_cap; i++)
-        if (old[i] != NULL)
-            slots[slot_of(db, old[i]->sql)] = old[i];
-    free(old);
-    return HFD_OK;
-}
+#define WHAT_SHOWN 48 /* bytes of a statement's text in a message */
 
 static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                       struct hfd_err *err)
 {
     struct hfd_stmt *st;
+    hfd_rc rc = hfd_stmt_slots_reserve(&db->stmts, err);
     int sqlite;
 
-    if (2 * (db->stmts + 1) > db->slots_cap) {
-        hfd_rc rc = grow_slots(db, err);
-
-        if (rc != HFD_OK)
-            return rc;
-    }
+    if (rc != HFD_OK)
+        return rc;
     st = calloc(1, sizeof(*st));
     if (st == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory for a statement");
@@ -60,8 +28,7 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     st->magic = STMT_MAGIC;
     st->db = db;
     st->sql = sql;
-    db->slots[slot_of(db, sql)] = st;
-    db->stmts++;
+    hfd_stmt_slots_add(&db->stmts, sql, st);
     *out = st;
     return HFD_OK;
 }
@@ -76,8 +43,7 @@ hfd_rc hfd_sqlite_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **
     *out = NULL;
     if (db->broken)
         return hfd_sqlite_fail_broken(db, err);
-    if (db->slots_cap != 0)
-        st = db->slots[slot_of(db, sql)];
+    st = hfd_stmt_slots_find(&db->stmts, sql);
     if (st == NULL)
         rc = compile(db, sql, &st, err);
     if (st == NULL)
@@ -275,15 +241,15 @@ hfd_slice hfd_sqlite_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena
     return v;
 }
 
+static void finalize(struct hfd_stmt *st)
+{
+    (void)sqlite3_finalize(st->handle);
+    st->magic = 0;
+    free(st);
+}
+
 void hfd_sqlite_finalize_all(struct hfd_db *db)
 {
     HFD_ASSERT(db->stmts_in_use == 0);
-    for (size_t i = 0; i < db->slots_cap; i++) {
-        if (db->slots[i] == NULL)
-            continue;
-        (void)sqlite3_finalize(db->slots[i]->handle);
-        db->slots[i]->magic = 0;
-        free(db->slots[i]);
-    }
-    free(db->slots);
+    hfd_stmt_slots_clear(&db->stmts, finalize);
 }

@@ -1,6 +1,8 @@
 /* UTF-8 as in RFC 3629, escapes as in RFC 8259. */
 #include "driver/base/utf8.h"
 
+#include <endian.h>
+
 /*
  * The forms of a character by its first byte, with the range of its second byte (RFC 3629, section
  * 4).
@@ -66,11 +68,41 @@ static size_t escape_ascii(char c, char *out)
     return 6;
 }
 
+static bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+#define EACH_BYTE(b) (UINT64_C(0x0101010101010101) * (b))
+
+/* Marks the first byte that is zero by its highest bit; behind it any bits may be set. */
+static uint64_t mark_zero(uint64_t v)
+{
+    return (v - EACH_BYTE(1)) & ~v & EACH_BYTE(0x80);
+}
+
+/* The same for the first byte that is not plain. Returns 0 if all eight are. */
+static uint64_t mark_not_plain(uint64_t v)
+{
+    const uint64_t control = (v - EACH_BYTE(0x20)) & ~v, high = v;
+
+    return ((control | high) & EACH_BYTE(0x80)) | mark_zero(v ^ EACH_BYTE('"')) |
+           mark_zero(v ^ EACH_BYTE('\\')) | mark_zero(v ^ EACH_BYTE(0x7f));
+}
+
 size_t hfd_json_plain(hfd_slice s)
 {
     size_t n = 0;
 
-    while (n < s.len && s.p[n] >= 0x20 && s.p[n] < 0x7f && s.p[n] != '"' && s.p[n] != '\\')
+    for (uint64_t v; s.len - n >= sizeof(v); n += sizeof(v)) {
+        uint64_t mark;
+
+        memcpy(&v, s.p + n, sizeof(v));
+        mark = mark_not_plain(le64toh(v));
+        if (mark != 0)
+            return n + (size_t)__builtin_ctzll(mark) / 8;
+    }
+    while (n < s.len && is_plain(s.p[n]))
         n++;
     return n;
 }

@@ -177,12 +177,6 @@ static int read_escape(struct reader *r)
     return high * 16 + low;
 }
 
-/* Returns true for a byte that stands for itself, as nearly all do. */
-static inline bool is_plain(unsigned char c)
-{
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-}
-
 /* Reads a string; the characters of its escapes take their place. */
 static bool read_text(struct reader *r, hfd_slice *out)
 {
@@ -190,11 +184,10 @@ static bool read_text(struct reader *r, hfd_slice *out)
 
     if (r->p == r->end || *r->p != '"')
         return false;
-    to = ++r->p;
-    while (r->p < r->end && is_plain((unsigned char)*r->p))
-        r->p++;
-    *out = (hfd_slice){to, 0};
-    to = r->p;
+    r->p++;
+    to = r->p + hfd_json_plain((hfd_slice){r->p, (size_t)(r->end - r->p)});
+    *out = (hfd_slice){r->p, 0};
+    r->p = to;
     while (r->p < r->end && *r->p != '"') {
         const unsigned char c = (unsigned char)*r->p;
         const int escaped = c == '\\' ? read_escape(r) : 0;
@@ -270,15 +263,14 @@ static bool read_written(hfd_slice stored, struct hfd_arena *mem, struct hfd_con
 {
     const size_t most = stored.len / WRITTEN_MIN_BYTES + 1;
     const size_t max = most < HFD_CONDITIONS_MAX ? most : HFD_CONDITIONS_MAX;
-    char *text = hfd_arena_alloc(mem, stored.len + 1);
+    const hfd_slice copy = hfd_arena_dup(mem, stored);
     struct hfd_condition *items = hfd_arena_array(mem, max, sizeof(*items));
     struct reader r;
     size_t count = 0;
 
-    if (text == NULL || items == NULL || stored.len == 0)
+    if (copy.p == NULL || items == NULL)
         return false;
-    memcpy(text, stored.p, stored.len);
-    r = (struct reader){text, text + stored.len};
+    r = (struct reader){(char *)(uintptr_t)copy.p, copy.p + copy.len};
     do {
         if (count == max || !skip_text(&r, count == 0 ? HFD_SLICE("[") : HFD_SLICE(",")) ||
             !read_one(&r, &items[count++]))

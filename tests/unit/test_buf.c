@@ -305,6 +305,31 @@ static void buf_moves_to_arena(void **state)
     hfd_arena_fini(&mem);
 }
 
+/* The plain start of a text ends at its first byte that is not plain, whatever stands around it. */
+static void buf_finds_the_plain_start(void **state)
+{
+    char text[24];
+
+    (void)state;
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        memset(text, ' ', sizeof(text));
+        assert_int_equal(hfd_json_plain((hfd_slice){text, len}), len);
+        for (size_t at = 0; at < len; at++) {
+            for (int c = 0; c < 256; c++) {
+                const bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+
+                memset(text, at % 2 == 0 ? '~' : '!', sizeof(text));
+                text[len - 1] = '"';
+                text[at] = (char)c;
+                assert_int_equal(hfd_json_plain((hfd_slice){text, len}), plain && at + 1 < len
+                                                                             ? len - 1
+                                                                         : plain ? len
+                                                                                 : at);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -313,6 +338,7 @@ int main(void)
         cmocka_unit_test(buf_failure_sticks),
         cmocka_unit_test(buf_json_strings),
         cmocka_unit_test(buf_json_strings_parse),
+        cmocka_unit_test(buf_finds_the_plain_start),
         cmocka_unit_test(buf_base64url_vectors),
         cmocka_unit_test(buf_base64url_refuses),
         cmocka_unit_test(buf_base64url_round_trip),

@@ -2,6 +2,8 @@
 
 #define CHUNK_DIGITS_MAX 8
 #define CHUNK_EXTRA_BASE_BYTES 16384
+#define REQUEST_LINE_MAX_BYTES                                                                     \
+    (HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r") + 1)
 
 static enum hfd_head_verdict bad(struct hfd_head_fault *fault, int status, const char *reason,
                                  const char *text)
@@ -145,34 +147,38 @@ static enum hfd_head_verdict end_line(struct hfd_head_scan *scan, const char *by
     return HFD_HEAD_MORE;
 }
 
-/* Checks the byte at scan->at before its line is complete. */
-static enum hfd_head_verdict check_sizes(const struct hfd_head_scan *scan, const char *bytes,
-                                         struct hfd_head_fault *fault)
+/* Refuses the byte at scan->at, because the line or the head is too long with it. */
+static enum hfd_head_verdict too_large(const struct hfd_head_scan *scan,
+                                       struct hfd_head_fault *fault)
 {
-    size_t seen = scan->at - scan->start;
-
-    if (seen >= HFD_HEAD_MAX_BYTES)
-        return bad(fault, 431, "head_too_large",
-                   "the request line and the headers are larger than 32 KiB");
-    if (!scan->line_checked &&
-        seen > HFD_TARGET_MAX_BYTES + HFD_METHOD_MAX_BYTES + sizeof("  HTTP/1.1\r"))
+    if (!scan->line_checked)
         return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
-    if (seen == 0 && bytes[scan->at] != '\r' && !is_token_char(bytes[scan->at]))
-        return bad(fault, 400, "request_line", "the request line does not begin with a method");
-    return HFD_HEAD_MORE;
+    return bad(fault, 431, "head_too_large",
+               "the request line and the headers are larger than 32 KiB");
 }
 
 enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len,
                                     struct hfd_head_fault *fault)
 {
-    for (; scan->at < len; scan->at++) {
-        enum hfd_head_verdict verdict = check_sizes(scan, bytes, fault);
+    while (scan->at < len) {
+        const size_t most = scan->line_checked ? HFD_HEAD_MAX_BYTES : REQUEST_LINE_MAX_BYTES,
+                     left = scan->start + most - scan->at,
+                     room = left < len - scan->at ? left : len - scan->at;
+        const char *lf = memchr(bytes + scan->at, '\n', room);
+        enum hfd_head_verdict verdict;
 
-        if (verdict == HFD_HEAD_MORE && bytes[scan->at] == '\n')
-            verdict = end_line(scan, bytes, fault);
+        if (scan->at == scan->start && bytes[scan->at] != '\r' && !is_token_char(bytes[scan->at]))
+            return bad(fault, 400, "request_line", "the request line does not begin with a method");
+        if (lf == NULL) {
+            scan->at += room;
+            return scan->at < len ? too_large(scan, fault) : HFD_HEAD_MORE;
+        }
+        scan->at = (size_t)(lf - bytes);
+        verdict = end_line(scan, bytes, fault);
+        if (verdict == HFD_HEAD_BAD)
+            return verdict;
+        scan->at++;
         if (verdict == HFD_HEAD_OK)
-            scan->at++;
-        if (verdict != HFD_HEAD_MORE)
             return verdict;
     }
     return HFD_HEAD_MORE;

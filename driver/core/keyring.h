@@ -1,8 +1,8 @@
 /*
  * The key ring: a file of lines `id:base64url:state` (0600), one of them active. Seals cookies,
  * secrets at rest and keys the digest, each with its own subkey (crypto_kdf contexts).
- * XChaCha20-Poly1305; every sealed text names its key. Immutable after loading; shared. Thread:
- * any.
+ * XChaCha20-Poly1305; every sealed text names its key. Its keys do not change after loading;
+ * shared. Thread: any.
  */
 #ifndef HFD_CORE_KEYRING_H
 #define HFD_CORE_KEYRING_H
@@ -81,7 +81,10 @@ void hfd_keyring_fingerprint(const struct hfd_keyring *ring, char out[HFD_FINGER
 /** Keyed BLAKE2b-256 with the active key, its id in front. */
 void hfd_keyring_digest(const struct hfd_keyring *ring, hfd_slice data,
                         unsigned char out[HFD_DIGEST_BYTES]);
-/** True if `digest` (of any key in the ring) is that of data. */
+/**
+ * True if `digest` (of any key in the ring) is that of data. The ring remembers pairs for which it
+ * was true, by a keyed tag of 64 bits that is cheaper than the digest.
+ */
 bool hfd_keyring_digest_is(const struct hfd_keyring *ring, hfd_slice digest, hfd_slice data);
 
 #endif

@@ -692,6 +692,41 @@ static void keyring_digest_knows_its_data(void **state)
     hfd_keyring_free(NULL);
 }
 
+/*
+ * A digest that was compared before, with its data or with others, is compared no less strictly.
+ * There are more of them than the ring remembers.
+ */
+static void keyring_remembers_digests_of_their_own_data(void **state)
+{
+    enum {
+        COUNT = 10000
+    };
+    static unsigned char digests[COUNT][HFD_DIGEST_BYTES];
+    struct hfd_keyring *ring;
+
+    (void)state;
+    assert_int_equal(hfd_keyring_fixed(1, &ring, NULL), HFD_OK);
+    for (int i = 0; i < COUNT; i++)
+        hfd_keyring_digest(ring, (hfd_slice){(char *)&i, sizeof(i)}, digests[i]);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            const hfd_slice digest = {(char *)digests[i], HFD_DIGEST_BYTES};
+            int other = i ^ 1;
+
+            for (int twice = 0; twice < 2; twice++) {
+                assert_true(
+                    hfd_keyring_digest_is(ring, digest, (hfd_slice){(char *)&i, sizeof(i)}));
+                assert_false(hfd_keyring_digest_is(ring, digest,
+                                                   (hfd_slice){(char *)&other, sizeof(other)}));
+            }
+            digests[i][HFD_DIGEST_BYTES - 3] ^= 1;
+            assert_false(hfd_keyring_digest_is(ring, digest, (hfd_slice){(char *)&i, sizeof(i)}));
+            digests[i][HFD_DIGEST_BYTES - 3] ^= 1;
+        }
+    }
+    hfd_keyring_free(ring);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -714,6 +749,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keyring_open_is_bound, setup, teardown),
         cmocka_unit_test_setup_teardown(keyring_tells_of_short_memory, setup, teardown),
         cmocka_unit_test(keyring_digest_knows_its_data),
+        cmocka_unit_test(keyring_remembers_digests_of_their_own_data),
     };
 
     if (hfd_base_init(NULL) != HFD_OK)

@@ -72,8 +72,8 @@ LIBRARIES = (
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h|sys/ptrace\.h", ("tests",)),
     (SOCKETS, ("handlers", "driver/backend", "store/postgres", "tests")),
-    (r"(assert|ctype|dirent|dlfcn|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|poll|"
-     r"pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"
+    (r"(assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|"
+     r"poll|pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"
      r"stdio|stdlib|stdnoreturn|string|strings|termios|time|unistd|getopt|wctype)\.h", ("",)),
     (r"sys/(epoll|eventfd|file|ioctl|mman|prctl|random|resource|sendfile|signalfd|stat|statfs|"
      r"statvfs|syscall|sysinfo|time|timerfd|types|uio|utsname|vfs|wait)\.h|"

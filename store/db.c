@@ -305,6 +305,20 @@ hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
     return engine_of(st)->stmt_col_text(st, at, mem);
 }
 
+const char *hfd_db_sql_number(const struct hfd_db *db)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->sql_number != NULL ? engine->sql_number(db) : NULL;
+}
+
+const char *hfd_db_sql_number_end(const struct hfd_db *db)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->sql_number_end != NULL ? engine->sql_number_end(db) : NULL;
+}
+
 hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     const char *sql = engine_of(db)->sql_now;

@@ -137,6 +137,16 @@ HFD_MUST_CHECK hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err);
  * @return HFD_OK, HFD_CORRUPT (the first finding), HFD_IO
  */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
+/**
+ * Gives a query for the number before the first one of this transaction: store/number.h. Each
+ * transaction has HFD_NUMBERS_MAX of its own. NULL = there is one writer, which counts on.
+ */
+const char *hfd_db_sql_number(const struct hfd_db *db);
+/**
+ * Gives a query for the first number that a transaction may have which the snapshot does not show.
+ * NULL = the snapshot shows all numbers below its highest one.
+ */
+const char *hfd_db_sql_number_end(const struct hfd_db *db);
 /** Gives the wall clock of the machine that the database runs on. */
 HFD_MUST_CHECK hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 /** A signal to the other servers of a database, and the wait for one. */

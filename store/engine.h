@@ -74,6 +74,9 @@ struct hfd_engine {
     /* NULL = there is never another server */
     hfd_rc (*signal)(struct hfd_db *db, const struct hfd_db_signal *signal, bool *heard,
                      struct hfd_err *err);
+    /* NULL = there is one writer: hfd_db_sql_number, hfd_db_sql_number_end */
+    const char *(*sql_number)(const struct hfd_db *db);
+    const char *(*sql_number_end)(const struct hfd_db *db);
     const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
 };
 

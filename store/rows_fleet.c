@@ -2,6 +2,7 @@
 #include "store/rows_fleet.h"
 
 #include "store/fleet_name.h"
+#include "store/number.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
 #include "store/row_sum.h"
@@ -281,21 +282,7 @@ hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via, hfd_sl
 /* The number of the next resource. Numbers rise as long as the store is open. */
 static hfd_rc next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 {
-    int64_t *last = tx->unit != NULL ? &tx->unit->last_seq : NULL;
-    struct hfd_stmt *st;
-    hfd_rc rc = HFD_OK;
-
-    *out = last != NULL ? *last : 0;
-    if (*out == 0)
-        rc = hfd_db_prepare(tx->db, sql_fleet_last, &st, err);
-    if (*out == 0 && rc == HFD_OK)
-        rc = hfd_row_number(st, 0, out, err);
-    if (rc != HFD_OK)
-        return rc;
-    (*out)++;
-    if (last != NULL)
-        *last = *out;
-    return HFD_OK;
+    return hfd_number_next(tx, tx->unit != NULL ? &tx->unit->seqs : NULL, sql_fleet_last, out, err);
 }
 
 /* Written at once: only the database knows whether the name is taken. */

@@ -3,6 +3,7 @@
 
 #include "driver/base/check.h"
 
+#include "store/number.h"
 #include "store/row_io.h"
 #include "store/rows_ended.h"
 #include "store/unit.h"
@@ -26,6 +27,10 @@
 static const char sql_history_last[] =
     "SELECT MAX(n) FROM (SELECT MAX(seq) AS n FROM history UNION ALL SELECT MAX(seq) FROM resource"
     " UNION ALL SELECT seq FROM history_floor WHERE one = 1 UNION ALL SELECT 0) AS ends";
+static const char sql_history_last_before[] =
+    "SELECT MAX(n) FROM (SELECT MAX(seq) AS n FROM history WHERE seq < ?1"
+    " UNION ALL SELECT MAX(seq) FROM resource WHERE seq < ?1"
+    " UNION ALL SELECT seq FROM history_floor WHERE one = 1 AND seq < ?1 UNION ALL SELECT 0) AS ends";
 static const char sql_history_floor[] =
     "SELECT seq FROM history_floor WHERE one = 1";
 static const char sql_history_raise_floor[] =
@@ -60,28 +65,22 @@ static const char sql_tombstone_oldest[] =
 
 /* ---- numbers ---- */
 
-static hfd_rc last_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+/* The newest number before `end`. */
+static hfd_rc last_before(struct hfd_txn *tx, int64_t end, int64_t *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_history_last, &st, err);
+    const hfd_rc rc = hfd_db_prepare(tx->db, sql_history_last_before, &st, err);
 
-    return rc == HFD_OK ? hfd_row_number(st, 0, out, err) : rc;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, end);
+    return hfd_row_number(st, 0, out, err);
 }
 
 hfd_rc hfd_history_next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 {
-    int64_t *last = tx->unit != NULL ? &tx->unit->last_action : NULL;
-    hfd_rc rc = HFD_OK;
-
-    *out = last != NULL ? *last : 0;
-    if (*out == 0)
-        rc = last_seq(tx, out, err);
-    if (rc != HFD_OK)
-        return rc;
-    (*out)++;
-    if (last != NULL)
-        *last = *out;
-    return HFD_OK;
+    return hfd_number_next(tx, tx->unit != NULL ? &tx->unit->actions : NULL, sql_history_last, out,
+                           err);
 }
 
 static hfd_rc raise_floor(struct hfd_txn *tx, int64_t seq, struct hfd_err *err)
@@ -220,14 +219,16 @@ hfd_rc hfd_history_row_page(struct hfd_txn *tx, const struct hfd_history_query *
                             struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc;
+    int64_t end;
+    hfd_rc rc = hfd_number_end(tx, &end, err);
 
     *out = (struct hfd_history_list){.count = 0};
-    rc = prepare_list(tx, query->newest ? sql_history_newest : sql_history_oldest, &st, err);
+    if (rc == HFD_OK)
+        rc = prepare_list(tx, query->newest ? sql_history_newest : sql_history_oldest, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, query->after);
-    hfd_stmt_i64(st, 2, query->before);
+    hfd_stmt_i64(st, 2, query->before < end ? query->before : end);
     hfd_stmt_i64(st, 3, query->limit);
     return all_entries(st, mem, out, err);
 }
@@ -235,11 +236,16 @@ hfd_rc hfd_history_row_page(struct hfd_txn *tx, const struct hfd_history_query *
 hfd_rc hfd_history_row_ends(struct hfd_txn *tx, struct hfd_history_ends *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = prepare_list(tx, sql_history_floor, &st, err);
+    int64_t end;
+    hfd_rc rc = hfd_number_end(tx, &end, err);
 
     if (rc == HFD_OK)
+        rc = prepare_list(tx, sql_history_floor, &st, err);
+    if (rc == HFD_OK)
         rc = hfd_row_number(st, 0, &out->floor, err);
-    return rc == HFD_OK ? last_seq(tx, &out->last, err) : rc;
+    if (rc == HFD_OK && out->floor >= end)
+        out->floor = end - 1;
+    return rc == HFD_OK ? last_before(tx, end, &out->last, err) : rc;
 }
 
 /* ---- tombstones ---- */

@@ -11,6 +11,7 @@
 #define HFD_STORE_UNIT_H
 
 #include "driver/base/arena.h"
+#include "store/number.h"
 #include "store/row_io.h"
 #include "store/txn.h"
 
@@ -66,9 +67,9 @@ struct hfd_unit {
     size_t used_bytes;
     struct hfd_kept *buckets[HFD_UNIT_BUCKETS];
     struct hfd_kept *tables[HFD_UNIT_TABLES];
-    size_t changes;      /* rows to be written */
-    int64_t last_seq;    /* the highest number of a HyperFleet resource; 0 = not read yet */
-    int64_t last_action; /* the highest number of the history; 0 = not read yet */
+    size_t changes;            /* rows to be written */
+    struct hfd_number seqs;    /* of HyperFleet resources */
+    struct hfd_number actions; /* of the history */
 };
 
 /** Takes its memory once, for all jobs. @return HFD_OK, HFD_NOMEM */

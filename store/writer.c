@@ -14,6 +14,7 @@
 #define RUNS_MAX 4                      /* of one batch that others or the connection undid */
 #define RECONNECT_US (5 * HFD_US_PER_S) /* how long a batch waits for a connection */
 #define RECONNECT_PAUSE_MS 100
+#define SHARED_BATCH_MAX 512 /* jobs of a group with HFD_NUMBERS_MAX numbers */
 
 /* ---- broken ---- */
 
@@ -158,7 +159,7 @@ static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     hfd_effects_cut(&w->effects, 0);
     hfd_totals_drop(&w->totals);
     if (w->shared) /* others have taken numbers since, or those that were given are free again */
-        w->unit.last_seq = w->unit.last_action = 0;
+        w->unit.seqs = w->unit.actions = (struct hfd_number){.last = 0};
     for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
          job = hfd_job_next(job)) {
         bool spoilt = false;
@@ -388,6 +389,8 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
     if (rc == HFD_OK)
         rc = hfd_move_check(w->db, err);
     w->shared = rc == HFD_OK && hfd_db_shared(w->db);
+    if (w->shared && w->batch_max > SHARED_BATCH_MAX)
+        w->batch_max = SHARED_BATCH_MAX;
     return rc;
 }
 

@@ -7,6 +7,7 @@
 #include "store/postgres/burst.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/load.h"
+#include "store/postgres/number.h"
 #include "store/postgres/signal.h"
 #include "store/postgres/stmt.h"
 
@@ -72,6 +73,8 @@ const struct hfd_engine hfd_engine_postgres = {
     .stmt_col_is_null = hfd_pg_stmt_col_is_null,
     .stmt_col_text = hfd_pg_stmt_col_text,
     .signal = hfd_pg_signal,
+    .sql_number = hfd_pg_sql_number,
+    .sql_number_end = hfd_pg_sql_number_end,
     .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 };
 

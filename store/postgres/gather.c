@@ -198,6 +198,16 @@ static void gather_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
     hfd_db_watch(db->inner, fn, ctx);
 }
 
+static const char *gather_sql_number(const struct hfd_db *db)
+{
+    return hfd_db_sql_number(db->inner);
+}
+
+static const char *gather_sql_number_end(const struct hfd_db *db)
+{
+    return hfd_db_sql_number_end(db->inner);
+}
+
 static bool gather_shared(const struct hfd_db *db)
 {
     return hfd_db_shared(db->inner);
@@ -388,6 +398,8 @@ static const struct hfd_engine engine = {
     .stmt_is_stuck = hfd_gather_is_stuck,
     .stmt_col_is_null = hfd_gather_col_is_null,
     .stmt_col_text = hfd_gather_col_text,
+    .sql_number = gather_sql_number,
+    .sql_number_end = gather_sql_number_end,
 };
 
 hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, struct hfd_db **out,

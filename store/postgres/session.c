@@ -3,6 +3,7 @@
 #include "driver/base/clock.h"
 #include "store/postgres/connect.h"
 #include "store/postgres/fail.h"
+#include "store/postgres/number.h"
 
 #define VERSION_MIN 130000
 #define SERVER_SHARE 9 / 10 /* the server ends a statement before our own deadline does */
@@ -123,8 +124,14 @@ hfd_rc hfd_pg_connect(struct hfd_db *db, struct hfd_err *err)
     db->fate = HFD_DB_GOES_ON;
     db->session++;
     rc = hfd_pg_reach(db, err);
+    if (rc == HFD_OK) {
+        rc = hfd_pg_session(db, err);
+        if (rc != HFD_OK)
+            return rc;
+        rc = hfd_pg_number_base(db, err);
+    }
     if (rc == HFD_OK)
-        return hfd_pg_session(db, err);
+        return HFD_OK;
     db->broken = true;
     (void)hfd_fail(&db->cause, rc, "%s", err != NULL ? err->msg : hfd_rc_text(rc));
     return rc;

@@ -29,12 +29,9 @@ enum hfd_db_fate hfd_pg_fate(const struct hfd_db *db)
 static const char sql_end_holders[] =
     "SELECT count(pg_terminate_backend(a.pid)) FROM pg_locks l"
     " JOIN pg_stat_activity a ON a.pid = l.pid"
-    " WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2"
-    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-    " AND (l.classid, l.objid) = (SELECT k.a::oid, (k.b::bigint & 4294967295)::oid"
-    "   FROM (VALUES (" HFD_PG_LOCK_WRITE ")) AS k (a, b))"
-    " AND a.state = 'active' AND a.wait_event = 'ClientRead'"
-    " AND a.state_change < clock_timestamp() - interval '%lld milliseconds'";
+    " WHERE l.granted AND " HFD_PG_IS_LOCK_WRITE(
+        "l") " AND a.state = 'active' AND a.wait_event = 'ClientRead'"
+             " AND a.state_change < clock_timestamp() - interval '%lld milliseconds'";
 
 static void end_holders(struct hfd_db *db)
 {

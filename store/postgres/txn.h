@@ -11,6 +11,14 @@
 #define HFD_PG_LOCK_WRITE "1212564529, hashtext(current_schema())"
 #define HFD_PG_LOCK_SCHEMA "1212564530, hashtext(current_schema())"
 
+/** True of a row of pg_locks: the session holds the lock of all writing groups, or waits for it. */
+#define HFD_PG_IS_LOCK_WRITE(row)                                                                  \
+    row ".locktype = 'advisory' AND " row ".objsubid = 2 AND " row ".database ="                   \
+        " (SELECT oid FROM pg_database WHERE datname = current_database())"                        \
+        " AND (" row ".classid, " row                                                              \
+        ".objid) = (SELECT k.a::oid, (k.b::bigint & 4294967295)::oid"                              \
+        " FROM (VALUES (" HFD_PG_LOCK_WRITE ")) AS k (a, b))"
+
 /** Waits for the lock of all writing groups, to the end of the transaction. */
 #define HFD_PG_SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
 #define HFD_PG_MARK_MAX 192

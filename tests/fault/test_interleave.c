@@ -654,6 +654,57 @@ static void the_feed_skips_nothing(void **state)
     assert_int_equal(feed.count, 3);
 }
 
+static void run(PGconn *conn, const char *sql)
+{
+    PGresult *r = PQexec(conn, sql);
+
+    if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
+        fail_msg("%s", PQresultErrorMessage(r));
+    PQclear(r);
+}
+
+/* A long transaction of another program in the same PostgreSQL does not hold the feed back. */
+static void others_do_not_hold_the_feed(void **state)
+{
+    (void)state;
+    feed.after = 0;
+    feed.count = 0;
+    feed.seen[0] = '\0';
+    run(fx.looker, "BEGIN");
+    run(fx.looker, "SELECT pg_current_xact_id()");
+    put("x", CLUSTER("xxx", ""));
+    do_now(&fx.r[1], act_read_on);
+    run(fx.looker, "ROLLBACK");
+    assert_int_equal(feed.count, 1);
+}
+
+static void act_restart(struct replica *r)
+{
+    world_stop(&r->world);
+    r->rc = world_start(&r->world);
+}
+
+/* Numbers that came from another database are not given again. */
+static void numbers_go_on_behind_those_there(void **state)
+{
+    const int64_t high = INT64_C(1) << 52;
+    char sql[96];
+
+    (void)state;
+    (void)snprintf(sql, sizeof(sql), "INSERT INTO history_floor (one, seq) VALUES (1, %lld)",
+                   (long long)high);
+    run(fx.looker, sql);
+    do_now(&fx.r[0], act_restart);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+    feed.after = 0;
+    feed.count = 0;
+    feed.seen[0] = '\0';
+    put("x", CLUSTER("xxx", ""));
+    do_now(&fx.r[0], act_read_on);
+    assert_int_equal(feed.count, 1);
+    assert_true(feed.after > high);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -669,6 +720,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_late_report_is_of_its_generation, setup, teardown),
         cmocka_unit_test_setup_teardown(a_deletion_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(the_feed_skips_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(others_do_not_hold_the_feed, setup, teardown),
+        cmocka_unit_test_setup_teardown(numbers_go_on_behind_those_there, setup, teardown),
     };
 
     hfd_log_set_level(HFD_LOG_ERROR);

@@ -35,7 +35,7 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
 {
     const uint64_t rng = twice->rng.state;
     const struct hfd_tally tally = *tx->tally;
-    const int64_t last_seq = tx->unit->last_seq, last_action = tx->unit->last_action;
+    const struct hfd_number seqs = tx->unit->seqs, actions = tx->unit->actions;
     const size_t effects_len = tx->effects->len;
     hfd_rc rc;
 
@@ -47,8 +47,8 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
     hfd_unit_begin(tx->unit);
     hfd_totals_drop(tx->totals);
     hfd_effects_cut(tx->effects, effects_len);
-    tx->unit->last_seq = last_seq;
-    tx->unit->last_action = last_action;
+    tx->unit->seqs = seqs;
+    tx->unit->actions = actions;
     *tx->tally = tally;
     twice->rng.state = rng;
     return rc;

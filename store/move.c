@@ -6,6 +6,8 @@
 #include "store/migrate.h"
 #include "store/txn.h"
 
+#include <stdio.h>
+
 #define MEM_MAX ((size_t)1 << 20)
 #define KEY_MEM_MAX ((size_t)64 << 20)
 #define NAME_MAX_BYTES ((size_t)4096)
@@ -13,12 +15,16 @@
 #define BATCH_BYTES (INT64_C(32) << 20)
 #define BATCH_ROWS 200000
 
-/* The key of the marker, as a literal of SQL. */
+/* The keys of the marker, as literals of SQL: while it goes on, and when it has ended. */
 #define MARK "'move'"
+#define MOVED "'moved'"
+#define ANALYZE_MAX 96
 
 static const char sql_mark[] = "SELECT value FROM hfd_meta WHERE key = " MARK;
 static const char sql_mark_set[] = "INSERT INTO hfd_meta (key, value) VALUES (" MARK ", ?1)";
-static const char sql_mark_drop[] = "DELETE FROM hfd_meta WHERE key = " MARK;
+static const char sql_mark_end[] = "UPDATE hfd_meta SET key = " MOVED " WHERE key = " MARK;
+static const char sql_moved[] = "SELECT value FROM hfd_meta WHERE key = " MOVED;
+static const char sql_moved_drop[] = "DELETE FROM hfd_meta WHERE key = " MOVED;
 
 struct side {
     const struct hfd_store_place *place;
@@ -37,19 +43,20 @@ struct move {
     struct hfd_move_key last; /* the target has all rows up to this one */
     struct hfd_stmt *insert;
     bool writing;        /* the target is in a transaction */
+    bool moved;          /* an earlier run came to its end: both are only compared */
     int64_t rows, bytes; /* of that transaction */
     int64_t batch_rows;
 };
 
 /* ---- the marker ---- */
 
-/* @param out  in mem; p is NULL when there is none */
-static hfd_rc read_mark(struct hfd_db *db, struct hfd_arena *mem, hfd_slice *out,
+/* @param sql  sql_mark or sql_moved. @param out  in mem; p is NULL when there is none */
+static hfd_rc read_mark(struct hfd_db *db, const char *sql, struct hfd_arena *mem, hfd_slice *out,
                         struct hfd_err *err)
 {
     struct hfd_stmt *st;
     bool row;
-    hfd_rc rc = hfd_db_prepare(db, sql_mark, &st, err);
+    hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
 
     *out = HFD_SLICE_NONE;
     if (rc != HFD_OK)
@@ -70,7 +77,7 @@ hfd_rc hfd_move_check(struct hfd_db *db, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_arena_init(&mem, NAME_MAX_BYTES * 2);
-    rc = read_mark(db, &mem, &mark, err);
+    rc = read_mark(db, sql_mark, &mem, &mark, err);
     if (rc == HFD_OK && mark.p != NULL)
         rc = hfd_fail(err, HFD_CONFLICT,
                       "store: the data of %.*s was not moved into this database to the end. Run "
@@ -101,28 +108,53 @@ static hfd_rc run_alone(struct hfd_db *db, const char *sql, hfd_slice text, stru
     return rc;
 }
 
-/* Refuses a target that has rows which no move brought. */
-static hfd_rc check_empty(struct move *m, struct hfd_err *err)
+/* @param out  a table that has rows; HFD_MOVE_TABLES_MAX: none has */
+static hfd_rc find_rows(struct move *m, size_t *out, struct hfd_err *err)
 {
     struct hfd_move_key key;
     hfd_rc rc = HFD_OK;
 
+    *out = HFD_MOVE_TABLES_MAX;
     for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++) {
         rc = hfd_move_last_key(m->to.writer, &m->forms[i], &m->mem, &key, err);
-        if (rc == HFD_OK && key.found)
-            rc = hfd_fail(err, HFD_CONFLICT,
-                          "the target has data already: table %s is not empty. Give an empty "
-                          "database or folder",
-                          hfd_move_tables[i].name);
+        if (rc == HFD_OK && key.found) {
+            *out = i;
+            break;
+        }
     }
     return rc;
+}
+
+/* A target with rows is compared if a move of this source has ended in it. Another is refused. */
+static hfd_rc begin_mark(struct move *m, struct hfd_err *err)
+{
+    const hfd_slice name = hfd_slice_of(m->config->name);
+    hfd_slice moved;
+    size_t at;
+    hfd_rc rc = read_mark(m->to.writer, sql_moved, &m->mem, &moved, err);
+
+    if (rc == HFD_OK)
+        rc = find_rows(m, &at, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (at < HFD_MOVE_TABLES_MAX) {
+        m->moved = hfd_slice_eq(moved, name);
+        return m->moved ? HFD_OK
+                        : hfd_fail(err, HFD_CONFLICT,
+                                   "the target has data already: table %s is not empty. Give an "
+                                   "empty database or folder",
+                                   hfd_move_tables[at].name);
+    }
+    if (moved.p != NULL)
+        rc = run_alone(m->to.writer, sql_moved_drop, HFD_SLICE_NONE, err);
+    return rc == HFD_OK ? run_alone(m->to.writer, sql_mark_set, name, err) : rc;
 }
 
 static hfd_rc mark_target(struct move *m, struct hfd_err *err)
 {
     const hfd_slice name = hfd_slice_of(m->config->name);
     hfd_slice mark;
-    hfd_rc rc = read_mark(m->to.writer, &m->mem, &mark, err);
+    hfd_rc rc = read_mark(m->to.writer, sql_mark, &m->mem, &mark, err);
 
     if (rc != HFD_OK || hfd_slice_eq(mark, name))
         return rc;
@@ -131,8 +163,35 @@ static hfd_rc mark_target(struct move *m, struct hfd_err *err)
                         "the target holds a part of the data of %.*s. Finish that move, or give an "
                         "empty database or folder",
                         (int)(mark.len < 100 ? mark.len : 100), mark.p);
-    rc = check_empty(m, err);
-    return rc == HFD_OK ? run_alone(m->to.writer, sql_mark_set, name, err) : rc;
+    return begin_mark(m, err);
+}
+
+/*
+ * PostgreSQL plans by statistics, and autovacuum comes after a minute or later. The comment is no
+ * statement for SQLite.
+ */
+static hfd_rc analyze(struct move *m, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++) {
+        char sql[ANALYZE_MAX];
+
+        (void)snprintf(sql, sizeof(sql), "/*postgres: ANALYZE %s*/", hfd_move_tables[i].name);
+        rc = hfd_db_exec(m->to.writer, sql, err);
+    }
+    return rc;
+}
+
+static hfd_rc end_mark(struct move *m, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    m->result->moved_before = m->moved;
+    if (m->moved)
+        return rc;
+    rc = analyze(m, err);
+    return rc == HFD_OK ? run_alone(m->to.writer, sql_mark_end, HFD_SLICE_NONE, err) : rc;
 }
 
 /* ---- opening ---- */
@@ -265,7 +324,8 @@ static hfd_rc copy_row(void *ctx, const struct hfd_move_scan *scan, struct hfd_e
     struct move *m = ctx;
 
     hfd_move_sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
-    if (m->last.found && hfd_move_key_cmp(scan->form, scan->row.values, m->last.values) <= 0) {
+    if (m->moved ||
+        (m->last.found && hfd_move_key_cmp(scan->form, scan->row.values, m->last.values) <= 0)) {
         m->result->found_rows++;
         return HFD_OK;
     }
@@ -326,17 +386,29 @@ static hfd_rc copy_all(struct move *m, struct hfd_err *err)
 
 static hfd_rc differ(const struct move *m, size_t at, struct hfd_err *err)
 {
-    const struct hfd_move_sum *wanted = &m->result->tables[at].sum;
+    const struct hfd_move_sum *wanted = &m->result->tables[at].sum, *found = &m->sum;
+    const char *name = hfd_move_tables[at].name;
 
-    if (wanted->rows != m->sum.rows)
+    if (m->moved)
+        return hfd_fail(
+            err, HFD_CONFLICT,
+            "the target has data already: this source was moved into it, and then table %s "
+            "changed (rows %lld and %lld, hash %016llx and %016llx). A target in use "
+            "needs nothing more. Empty it to move again",
+            name, (long long)wanted->rows, (long long)found->rows, (unsigned long long)wanted->high,
+            (unsigned long long)found->high);
+    if (wanted->rows != found->rows)
         return hfd_fail(err, HFD_CORRUPT,
                         "table %s has %lld rows in the source and %lld in the target. Empty the "
                         "target, and move again",
-                        hfd_move_tables[at].name, (long long)wanted->rows, (long long)m->sum.rows);
+                        name, (long long)wanted->rows, (long long)found->rows);
     return hfd_fail(err, HFD_CORRUPT,
-                    "the rows of table %s are not the same in the source and in the target. Empty "
-                    "the target, and move again",
-                    hfd_move_tables[at].name);
+                    "the rows of table %s are not the same in the source and in the target: each "
+                    "has %lld, with the hashes %016llx%016llx and %016llx%016llx. Empty the "
+                    "target, and move again",
+                    name, (long long)found->rows, (unsigned long long)wanted->high,
+                    (unsigned long long)wanted->low, (unsigned long long)found->high,
+                    (unsigned long long)found->low);
 }
 
 static hfd_rc compare_all(struct move *m, struct hfd_err *err)
@@ -382,7 +454,7 @@ hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *ou
     if (rc == HFD_OK && m.from.writer != NULL) /* none came meanwhile */
         rc = hfd_alone_check(m.from.writer, INT64_MAX, err);
     if (rc == HFD_OK)
-        rc = run_alone(m.to.writer, sql_mark_drop, HFD_SLICE_NONE, err);
+        rc = end_mark(&m, err);
     close_side(&m.to);
     close_side(&m.from);
     hfd_arena_fini(&m.mem);

@@ -5,6 +5,8 @@
  * compared, by the number of rows of each table and by a hash over them.
  *
  * From its begin to its end the target is marked (hfd_meta, key "move"): no server opens it.
+ * At the end the mark becomes the key "moved". The same move then only compares both.
+ *
  * Numbers (seq) stay as they are. Nothing is changed in the source, except that its schema is
  * brought up to date.
  */
@@ -47,12 +49,13 @@ struct hfd_move_result {
     size_t count;
     int64_t rows;
     int64_t found_rows; /* of them, those that an earlier run had copied */
+    bool moved_before;  /* an earlier run had come to its end: nothing was done but comparing */
 };
 
 /**
  * Moves. The source exists; the target is made if absent.
- * HFD_CONFLICT has four reasons. A server uses one of them. The target has rows. Another move is
- * not finished in the target. The source itself is the target of such a move.
+ * HFD_CONFLICT has four reasons. A server uses one of them. The target has other rows. Another move
+ * is not finished in the target. The source itself is the target of such a move.
  * @return HFD_OK; HFD_CONFLICT; HFD_CORRUPT (both differ at the end: the target stays marked); or
  * as hfd_db_open and hfd_stmt_step Thread: the command line.
  */

@@ -76,18 +76,25 @@ static void add_json(const struct migrate *m, int64_t took_us, struct hfd_buf *b
     hfd_buf_json_str(b, hfd_slice_of(m->from.text));
     hfd_buf_lit(b, ",\"to\":");
     hfd_buf_json_str(b, hfd_slice_of(m->to.text));
-    hfd_buf_addf(b, ",\"rows\":%lld,\"rows_of_earlier_runs\":%lld,\"seconds\":%.3f,",
+    hfd_buf_addf(b,
+                 ",\"rows\":%lld,\"rows_of_earlier_runs\":%lld,\"moved_before\":%s,"
+                 "\"seconds\":%.3f,",
                  (long long)m->result.rows, (long long)m->result.found_rows,
-                 (double)took_us / (double)HFD_US_PER_S);
+                 m->result.moved_before ? "true" : "false", (double)took_us / (double)HFD_US_PER_S);
     add_tables(m, b);
     hfd_buf_lit(b, "}\n");
 }
 
 static void add_text(const struct migrate *m, int64_t took_us, struct hfd_buf *b)
 {
-    hfd_buf_addf(b, "Moved %lld rows of %zu tables in %lld s", (long long)m->result.rows,
-                 m->result.count, (long long)(took_us / HFD_US_PER_S));
-    if (m->result.found_rows > 0)
+    if (m->result.moved_before)
+        hfd_buf_addf(
+            b, "An earlier run moved all %lld rows of %zu tables; compared again in %lld s",
+            (long long)m->result.rows, m->result.count, (long long)(took_us / HFD_US_PER_S));
+    else
+        hfd_buf_addf(b, "Moved %lld rows of %zu tables in %lld s", (long long)m->result.rows,
+                     m->result.count, (long long)(took_us / HFD_US_PER_S));
+    if (m->result.found_rows > 0 && !m->result.moved_before)
         hfd_buf_addf(b, "; %lld of them by an earlier run", (long long)m->result.found_rows);
     hfd_buf_addf(b, ".\nfrom: %s\nto:   %s\n", m->from.text, m->to.text);
     hfd_buf_lit(b, "Both have the same number of rows in each table, with the same hash.\n"

@@ -299,9 +299,46 @@ static void all_rows_come_over(void **state)
     check_same(fx, ROWS);
     assert_int_equal(hfd_store_open(&config, &store, &fx->err), HFD_OK);
     hfd_store_close(&store);
-    /* There are rows now, so nothing is moved over them, under the same name either. */
-    assert_int_equal(move(fx, NAME), HFD_CONFLICT);
+    /* There are rows now, so nothing is moved over them. */
+    assert_int_equal(move(fx, "sqlite:/elsewhere"), HFD_CONFLICT);
     assert_contains(hfd_slice_of(fx->err.msg), "the target has data already: table ring_key");
+}
+
+/* As after a kill between the last commit and the end of the command. */
+static void a_move_that_has_ended_is_compared(void **state)
+{
+    struct fixture *fx = *state;
+    sqlite3 *db;
+
+    assert_int_equal(move(fx, NAME), HFD_OK);
+    assert_false(fx->result.moved_before);
+    for (int i = 0; i < 2; i++) {
+        if (move(fx, NAME) != HFD_OK)
+            fail_msg("%s", fx->err.msg);
+        assert_true(fx->result.moved_before);
+        assert_int_equal(fx->result.rows, ROWS * (int64_t)hfd_move_tables_count);
+        assert_int_equal(fx->result.found_rows, fx->result.rows);
+        check_same(fx, ROWS);
+    }
+    change(fx->to_dir, "DELETE FROM fleet WHERE seq = (SELECT MIN(seq) FROM fleet)");
+    assert_int_equal(move(fx, NAME), HFD_CONFLICT);
+    assert_contains(
+        hfd_slice_of(fx->err.msg),
+        "the target has data already: this source was moved into it, and then table fleet "
+        "changed (rows 400 and 399, hash ");
+    assert_contains(hfd_slice_of(fx->err.msg), "Empty it to move again");
+    /* An emptied target is filled again. */
+    db = open_raw(fx->to_dir);
+    for (size_t i = 0; i < hfd_move_tables_count; i++) {
+        char sql[96];
+
+        (void)snprintf(sql, sizeof(sql), "DELETE FROM %s", hfd_move_tables[i].name);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    (void)sqlite3_close(db);
+    assert_int_equal(move(fx, NAME), HFD_OK);
+    assert_false(fx->result.moved_before);
+    check_same(fx, ROWS);
 }
 
 static void an_empty_source_is_moved(void **state)
@@ -393,7 +430,8 @@ static void changes_are_found(void **state)
         {false, "DELETE FROM fleet WHERE seq = (SELECT MIN(seq) FROM fleet)",
          "table fleet has 400 rows in the source and 399 in the target"},
         {true, "UPDATE fleet SET name = name || ' ' WHERE seq = (SELECT MIN(seq) FROM fleet)",
-         "the rows of table fleet are not the same"},
+         "the rows of table fleet are not the same in the source and in the target: each has 400, "
+         "with the hashes "},
     };
     struct fixture *fx = *state;
 
@@ -456,6 +494,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_column_of_the_schema_is_listed, setup, teardown),
         cmocka_unit_test(a_wrong_list_is_refused),
         cmocka_unit_test_setup_teardown(all_rows_come_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_move_that_has_ended_is_compared, setup, teardown),
         cmocka_unit_test_setup_teardown(an_empty_source_is_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(a_killed_move_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(another_move_is_refused, setup, teardown),

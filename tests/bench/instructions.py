@@ -3,9 +3,9 @@
 a busy machine does not change. Compares with the committed instructions.json and fails where a
 request takes a tenth more than there; --renew writes the file anew.
 
-Each kind of request is sent N times in one run and 2 N times in another. The difference is the cost
-of N; start-up and preparation fall out. One event loop and one connection, so that each commit
-holds one request. Exit status 77: it cannot be counted here.
+Each kind of request is sent a few times first. Then the counter is set to zero, N requests are
+sent, and the counter is read: start-up and preparation fall out. One event loop and one connection,
+so that each commit holds one request. Exit status 77: it cannot be counted here.
 """
 import argparse
 import importlib.machinery
@@ -21,7 +21,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 BASELINE = os.path.join(HERE, "instructions.json")
 ALLOWED = 1.10
-COUNTS = {"get": 1000, "put-repeat": 1000, "put-new": 150, "report": 150, "report-news": 150}
+COUNTS = {"get": 3000, "put-repeat": 3000, "put-new": 150, "report": 150, "report-news": 150}
+WARM = 20
 READY = 4
 
 
@@ -38,13 +39,21 @@ class Counted:
     """One run of the server under callgrind."""
 
     def __init__(self, bench, program, folder):
-        self.bench, self.folder = bench, folder
+        self.bench, self.folder, self.dumps = bench, folder, 0
         self.load_tool = os.path.join(os.path.dirname(program), "tests", "bench", "load")
         self.out = os.path.join(folder, "callgrind.out")
         self.server = bench.Server(program, os.path.join(folder, "data"))
-        self.server.under = ["valgrind", "--tool=callgrind", "--vgdb=no",
+        self.server.under = ["valgrind", "--tool=callgrind", "--vgdb-prefix=" + self.gate(),
                              "--callgrind-out-file=" + self.out]
         self.server.flags = ["--http-threads", "1", "--store-readers", "1"]
+
+    def gate(self):
+        """Where valgrind listens for its commands."""
+        return os.path.join(self.folder, "gate")
+
+    def command(self, word):
+        subprocess.run(["vgdb", "--vgdb-prefix=" + self.gate(), "--wait=60", word], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def file(self, name, content):
         path = os.path.join(self.folder, name)
@@ -75,38 +84,47 @@ class Counted:
                   items=self.file("parts", "\n".join(parts) + "\n"))
         return self.file("item", parts[0] + "\n"), report
 
-    def run(self, counts):
-        """All instructions of a server that answers so many requests of each kind."""
+    def run(self):
+        """Instructions of a request of each kind."""
         self.body = self.file("put", self.bench.put_body())
         news = self.file("news", self.bench.report_with_news())
         self.server.start()
         try:
             item, report = self.prepare()
-            self.send(200, counts["get"], path="/made-0")
-            self.send(200, counts["put-repeat"], method="PUT", path="/made-0", body=self.body)
-            self.send(202, counts["put-new"], method="PUT", path="/new-@n@", body=self.body)
-            self.send(201, counts["report"], method="POST", path="@1@/statuses", body=report,
-                      items=item)
-            self.send(201, counts["report-news"], method="POST", path="@1@/statuses", body=news,
-                      items=item)
+            kinds = {
+                "get": (200, {"path": "/made-0"}),
+                "put-repeat": (200, {"method": "PUT", "path": "/made-0", "body": self.body}),
+                "put-new": (202, {"method": "PUT", "path": "/%s-@n@", "body": self.body}),
+                "report": (201, {"method": "POST", "path": "@1@/statuses", "body": report,
+                                 "items": item}),
+                "report-news": (201, {"method": "POST", "path": "@1@/statuses", "body": news,
+                                      "items": item}),
+            }
+            return {kind: self.count(kind, *how) for kind, how in kinds.items()}
         finally:
             self.server.stop()
-        with open(self.out, encoding="utf-8") as f:
+
+    def count(self, kind, status, how):
+        for name, times in ("warm", WARM), ("new", COUNTS[kind]):
+            path = how["path"] % name if kind == "put-new" else how["path"]
+            self.command("zero")
+            self.send(status, times, **{**how, "path": path})
+        return round(self.total() / COUNTS[kind])
+
+    def total(self):
+        """Instructions since the counter was zero."""
+        self.dumps += 1
+        self.command("dump")
+        with open("%s.%d" % (self.out, self.dumps), encoding="utf-8") as f:
             return int(re.search(r"^(?:summary|totals): (\d+)$", f.read(), re.M).group(1))
 
 
 def count_all(program):
-    bench = load_bench()
-
-    def run(twice=None):
-        folder = tempfile.mkdtemp(prefix="instructions-")
-        try:
-            return Counted(bench, program,
-                           folder).run({k: n * (2 if k == twice else 1) for k, n in COUNTS.items()})
-        finally:
-            shutil.rmtree(folder)
-    once = run()
-    return {k: round((run(k) - once) / n) for k, n in COUNTS.items()}
+    folder = tempfile.mkdtemp(prefix="instructions-")
+    try:
+        return Counted(load_bench(), program, folder).run()
+    finally:
+        shutil.rmtree(folder)
 
 
 def main():
@@ -115,7 +133,7 @@ def main():
     p.add_argument("--renew", action="store_true",
                    help="write what is counted into instructions.json")
     o = p.parse_args()
-    if shutil.which("valgrind") is None:
+    if shutil.which("valgrind") is None or shutil.which("vgdb") is None:
         print("skipped: valgrind is not installed")
         return 77
     root = os.path.dirname(os.path.dirname(HERE))

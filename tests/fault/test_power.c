@@ -7,6 +7,7 @@
  *
  *   test_power                   2,000 moments
  *   test_power --points N        N moments
+ *   test_power --stride N        one moment in N of a run, on average (5): shorter runs
  *   test_power --again SEED:N    moment N of the run with that seed, alone: what a failure prints
  */
 #include "tests/fault/load.h"
@@ -37,10 +38,10 @@
 
 static struct options {
     const char *program;
-    int64_t points;
+    int64_t points, stride;
     uint64_t again_seed;
     unsigned again_point; /* 0 = all */
-} options = {.points = POINTS};
+} options = {.points = POINTS, .stride = STRIDE};
 
 /* One moment: what the disk held, and how many batches had been answered. */
 struct moment {
@@ -76,7 +77,7 @@ static bool wanted(struct run *r, unsigned point)
         return point == options.again_point;
     if (point < r->next)
         return false;
-    r->next = point + 1 + (unsigned)test_rng_below(&r->stride, 2 * STRIDE - 1);
+    r->next = point + 1 + (unsigned)test_rng_below(&r->stride, 2 * (uint64_t)options.stride - 1);
     return true;
 }
 
@@ -240,7 +241,7 @@ static void run_plan(uint64_t seed, const char *synchronous, bool control, struc
     r->control = control;
     r->totals = t;
     test_rng_init(&r->stride, seed);
-    r->next = 1 + (unsigned)test_rng_below(&r->stride, STRIDE);
+    r->next = 1 + (unsigned)test_rng_below(&r->stride, (uint64_t)options.stride);
     hfd_db_set_vfs(NULL);
     load_plan_make(&r->plan, seed, BATCHES, TOGETHER);
     load_init(&r->load, &r->plan);
@@ -449,6 +450,8 @@ static void parse_options(int argc, char **argv)
 
         if (strcmp(argv[i], "--points") == 0) {
             assert_int_equal(hfd_parse_i64(value, 1, 10000000, &options.points, NULL), HFD_OK);
+        } else if (strcmp(argv[i], "--stride") == 0) {
+            assert_int_equal(hfd_parse_i64(value, 1, 1000, &options.stride, NULL), HFD_OK);
         } else {
             assert_string_equal(argv[i], "--again");
             assert_non_null(colon);

@@ -362,8 +362,9 @@ class Login(ApiCase):
     def test_token(self):
         """401 in words; a token file that is mended is read again."""
         self.token("other")  # from now on the API wants one
-        eventually(lambda: any("401" in line and "remote.token_file" in line
-                               for line in self.adapter.lines), "401 in words", SECONDS)
+        eventually(lambda: any("HyperFleet answered 401 (the token" in line
+                               and "remote.token_file" in line for line in self.adapter.lines),
+                   "401 in words", SECONDS)
         path = os.path.join(self.api.dir, "token")
         with open(path + ".new", "w", encoding="utf-8") as f:
             f.write(self.token("hs"))

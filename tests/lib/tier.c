@@ -13,6 +13,11 @@ bool tier_is_quick(void)
     return getenv("HFD_TEST_QUICK") != NULL;
 }
 
+unsigned tier_stride(unsigned n)
+{
+    return tier_is_quick() ? n : 1;
+}
+
 void tier_init(void)
 {
     if (tier_is_quick())

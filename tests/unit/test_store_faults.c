@@ -27,9 +27,10 @@
 
 #define UPDATES 6
 #define CHECKPOINT_FRAMES                                                                          \
-    12          /* so that the scenario copies its log into the database a few times               \
-                 */
-#define SEEDS 2 /* power cuts per call; HFD_TEST_SEEDS sets another number, for long runs */
+    12                 /* so that the scenario copies its log into the database a few times        \
+                        */
+#define QUICK_STRIDE 5 /* one call or allocation in so many in the quick tier */
+#define SEEDS 2        /* power cuts per call; HFD_TEST_SEEDS sets another number, for long runs */
 
 struct run {
     char base[TMPDIR_MAX];
@@ -248,14 +249,14 @@ struct fault_case {
 
 static void fail_each_call(const struct fault_case *c)
 {
-    unsigned nth = 0;
+    unsigned nth = 1;
     unsigned fired;
 
     do {
         struct run run;
 
         run_init(&run);
-        faultvfs_arm(c->kinds, ++nth, c->for_ever, c->code);
+        faultvfs_arm(c->kinds, nth, c->for_ever, c->code);
         scenario(&run, UPDATES, false);
         fired = faultvfs_disarm();
         if (run.worst != HFD_OK && (fired == 0 || run.worst != HFD_IO))
@@ -267,6 +268,7 @@ static void fail_each_call(const struct fault_case *c)
         if (lost_after_reopen(&run) != 0)
             fail_msg("%s: call %u: an answered update is lost", c->name, nth);
         tmpdir_remove(run.base);
+        nth += tier_stride(QUICK_STRIDE);
     } while (fired != 0);
     assert_true(nth > c->fewest);
 }
@@ -414,9 +416,8 @@ static void run_out_of_memory(bool for_ever)
         if (lost_after_reopen(&run) != 0)
             fail_msg("allocation %u: an answered update is lost", nth);
         tmpdir_remove(run.base);
-        nth += seeds > SEEDS
-                   ? 1
-                   : 1 + nth / 16; /* thousands of them: all in long runs, else ever fewer */
+        /* There are thousands: all in long runs, else ever fewer. */
+        nth += seeds > SEEDS ? 1 : (1 + nth / 16) * tier_stride(QUICK_STRIDE);
     } while (fired != 0);
     assert_true(nth > 1000);
 }
@@ -502,11 +503,11 @@ static unsigned run_short_batch(unsigned nth)
  */
 static void batch_out_of_memory_is_whole_or_not_there(void **state)
 {
-    unsigned nth = 0;
+    unsigned nth = 1;
 
     (void)state;
-    while (run_short_batch(++nth) != 0)
-        continue;
+    while (run_short_batch(nth) != 0)
+        nth += tier_stride(QUICK_STRIDE);
     assert_true(nth > 10);
 }
 

@@ -1,15 +1,14 @@
 /* The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_fleet.h"
 
+#include "store/fleet_children.h"
 #include "store/fleet_name.h"
 #include "store/number.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
 #include "store/row_sum.h"
 #include "store/rows_fleet_sums.h"
-#include "store/rows_part.h"
 #include "store/rows_report.h"
-#include "store/rows_resource.h"
 #include "store/totals.h"
 #include "store/unit.h"
 
@@ -52,20 +51,15 @@ static const char sql_fleet_pending[] =
 /* ?1, the time, takes part so that both statements have the same parameters. */
 static const char sql_fleet_all[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq > ?2 AND ?1 >= 0 ORDER BY seq LIMIT ?3";
-
-static const char sql_refer_owner[] =
-    "UPDATE fleet SET owner_id = ?2, sum = ?3 WHERE id = ?1";
 /* clang-format on */
 
-/* Those of the head, and then the documents. */
-static const size_t fleet_texts[] = {
+const size_t hfd_fleet_texts[HFD_FLEET_TEXTS] = {
     offsetof(struct hfd_fleet_row, id),         offsetof(struct hfd_fleet_row, owner_id),
     offsetof(struct hfd_fleet_row, name),       offsetof(struct hfd_fleet_row, created_by),
     offsetof(struct hfd_fleet_row, updated_by), offsetof(struct hfd_fleet_row, deleted_by),
     offsetof(struct hfd_fleet_row, spec),       offsetof(struct hfd_fleet_row, labels),
     offsetof(struct hfd_fleet_row, conditions),
 };
-#define FLEET_TEXTS (sizeof(fleet_texts) / sizeof(fleet_texts[0]))
 #define HEAD_TEXTS 6u
 
 int64_t hfd_fleet_sum(const struct hfd_fleet_row *row)
@@ -74,14 +68,14 @@ int64_t hfd_fleet_sum(const struct hfd_fleet_row *row)
                                row->ready_seen_us, row->observer_idle, row->created_us,
                                row->updated_us,    row->deleted_us,    row->pending_us};
 
-    return hfd_row_sum(&(struct hfd_row_values){row, fleet_texts, HEAD_TEXTS, numbers,
+    return hfd_row_sum(&(struct hfd_row_values){row, hfd_fleet_texts, HEAD_TEXTS, numbers,
                                                 sizeof(numbers) / sizeof(numbers[0])});
 }
 
 int64_t hfd_fleet_doc_sum(const struct hfd_fleet_row *row)
 {
-    return hfd_row_sum(
-        &(struct hfd_row_values){row, fleet_texts + HEAD_TEXTS, FLEET_TEXTS - HEAD_TEXTS, NULL, 0});
+    return hfd_row_sum(&(struct hfd_row_values){row, hfd_fleet_texts + HEAD_TEXTS,
+                                                HFD_FLEET_TEXTS - HEAD_TEXTS, NULL, 0});
 }
 
 /* Does not check the documents. */
@@ -150,8 +144,8 @@ static const struct hfd_unit_form kept_form = {
     .table = HFD_UNIT_FLEET,
     .what = "HyperFleet resource",
     .size = sizeof(struct hfd_fleet_row),
-    .texts = fleet_texts,
-    .text_count = FLEET_TEXTS,
+    .texts = hfd_fleet_texts,
+    .text_count = HFD_FLEET_TEXTS,
     .key_of = key_of,
     .write = write_kept,
 };
@@ -228,21 +222,47 @@ hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *na
     return hfd_row_one(st, &fleet_form, mem, out, err);
 }
 
-hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
-                              struct hfd_fleet_list *out, struct hfd_err *err)
+static hfd_rc read_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                            struct hfd_row_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc;
+    const hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
 
-    *out = (struct hfd_fleet_list){.count = 0};
-    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
-    rc = all_fleet(st, &head_form, mem, out, err);
-    out->total = (int64_t)out->count;
+    return hfd_row_all(st, &head_form, mem, out, err);
+}
+
+/* Returns true when the database has one of the children in an older form. */
+static bool child_has_changed(const struct hfd_txn *tx, hfd_slice cluster_id)
+{
+    const struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[HFD_UNIT_FLEET] : NULL;
+
+    while (k != NULL &&
+           (k->change == 0 ||
+            !hfd_slice_eq(((const struct hfd_fleet_row *)k->row)->owner_id, cluster_id)))
+        k = k->in_table;
+    return k != NULL;
+}
+
+hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                              struct hfd_fleet_list *out, struct hfd_err *err)
+{
+    const struct hfd_unit_list children = {.form = &hfd_fleet_child_form,
+                                           .first = cluster_id,
+                                           .mem = mem,
+                                           .heads = true,
+                                           .read = read_children};
+    struct hfd_row_list list = {NULL, 0};
+    hfd_rc rc = HFD_OK;
+
+    if (!hfd_unit_has_all(tx, &hfd_fleet_child_form, cluster_id) &&
+        child_has_changed(tx, cluster_id))
+        rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
+    if (rc == HFD_OK)
+        rc = hfd_unit_list(tx, &children, &list, err);
+    *out = (struct hfd_fleet_list){list.rows, list.count, (int64_t)list.count};
     return rc;
 }
 
@@ -331,6 +351,7 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
     kept = hfd_unit_keep(tx, &kept_form, row);
     if (kept != NULL)
         kept->fresh = true;
+    hfd_fleet_child_keep(tx, row);
     return hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err);
 }
 
@@ -411,6 +432,7 @@ static hfd_rc change_row(struct hfd_txn *tx, const struct hfd_fleet_row *new, un
     struct hfd_kept *kept = find(tx, new->id);
     const unsigned all = kept != NULL ? kept->change | change : change;
 
+    hfd_fleet_child_keep(tx, new);
     kept = hfd_unit_keep(tx, &kept_form, new);
     if (kept == NULL)
         return write_change(tx, new, all, err);
@@ -448,6 +470,8 @@ static hfd_rc write_claim(struct hfd_txn *tx, const struct hfd_fleet_row *new, s
         rc = write_all(tx, new, err);
     if (rc == HFD_OK)
         (void)hfd_unit_keep(tx, &kept_form, new);
+    if (rc == HFD_OK)
+        hfd_fleet_child_keep(tx, new);
     return rc;
 }
 
@@ -529,41 +553,9 @@ hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
     if (rc != HFD_OK || kind == 0)
         return rc;
     (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    hfd_fleet_child_lose(tx, id);
     rc = hfd_row_run(tx, sql_fleet_delete, id, HFD_SLICE_NONE, err);
     return rc == HFD_OK
                ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err)
                : rc;
-}
-
-static hfd_rc refer_owner(struct hfd_txn *tx, const struct hfd_fleet_row *child, hfd_slice to,
-                          struct hfd_err *err)
-{
-    struct hfd_fleet_row new = *child;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_refer_owner, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    new.owner_id = to;
-    hfd_stmt_text(st, 1, hfd_row_some(new.id));
-    hfd_stmt_text(st, 2, hfd_row_some(to));
-    hfd_stmt_i64(st, 3, hfd_fleet_sum(&new));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
-                           struct hfd_err *err)
-{
-    struct hfd_fleet_list children;
-    hfd_rc rc = hfd_unit_write(tx, err); /* rows of three tables are found by this id */
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_unit_forget(tx);
-    rc = hfd_fleet_row_children(tx, from, mem, &children, err);
-    for (size_t i = 0; rc == HFD_OK && i < children.count; i++)
-        rc = refer_owner(tx, &children.rows[i], to, err);
-    if (rc == HFD_OK)
-        rc = hfd_part_row_refer(tx, from, to, mem, err);
-    return rc == HFD_OK ? hfd_resource_row_refer(tx, from, to, mem, err) : rc;
 }

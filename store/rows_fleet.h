@@ -89,12 +89,6 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx,
                                             const struct hfd_pending_query *query,
                                             struct hfd_arena *mem, struct hfd_fleet_list *out,
                                             struct hfd_err *err);
-/**
- * Replaces the id `from` by `to` in everything that refers to a HyperFleet resource: nodepools,
- * parts, driver resources.
- */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
-                                          struct hfd_arena *mem, struct hfd_err *err);
 
 /**
  * Notes that the rows whose ids another read gives will be read, where the engine gathers.

@@ -5,6 +5,10 @@
 #include "store/row_io.h"
 #include "store/rows_fleet.h"
 
+#define HFD_FLEET_TEXTS 9u
+/** The offsets of the texts of a row: those of the head, and then the documents. */
+extern const size_t hfd_fleet_texts[HFD_FLEET_TEXTS];
+
 /** The checksum of the head of a row, and that of its documents. */
 int64_t hfd_fleet_sum(const struct hfd_fleet_row *row);
 int64_t hfd_fleet_doc_sum(const struct hfd_fleet_row *row);

@@ -159,6 +159,14 @@ static hfd_rc find_beyond(struct hfd_txn *tx, const struct hfd_history_subject *
     return hfd_row_number(st, 0, out, err);
 }
 
+hfd_rc hfd_history_row_wants(struct hfd_txn *tx, const struct hfd_history_subject *subject,
+                             int64_t keep, struct hfd_err *err)
+{
+    int64_t unused;
+
+    return find_beyond(tx, subject, keep - 1, &unused, err);
+}
+
 /* Reads before it writes: an engine that gathers cannot know beforehand what it reads afterwards.
  */
 hfd_rc hfd_history_row_add(struct hfd_txn *tx, const struct hfd_history_row *row, int64_t keep,

@@ -24,6 +24,7 @@ enum hfd_unit_table {
     HFD_UNIT_REPORT,
     HFD_UNIT_RESOURCE,
     HFD_UNIT_PART,
+    HFD_UNIT_CHILD, /* never written */
     HFD_UNIT_TABLES
 };
 

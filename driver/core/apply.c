@@ -3,6 +3,7 @@
 
 #include "driver/core/parts_int.h"
 #include "driver/fleet/names.h"
+#include "store/fleet_children.h"
 #include "store/rows_report.h"
 
 #include <stdlib.h>

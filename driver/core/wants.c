@@ -1,6 +1,7 @@
 #include "driver/core/wants.h"
 
 #include "driver/core/apply.h"
+#include "driver/core/history.h"
 #include "driver/core/input.h"
 #include "store/rows_wants.h"
 
@@ -15,5 +16,8 @@ hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call, s
 hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
                                  struct hfd_err *err)
 {
-    return hfd_wants_deletion(tx, call->guresid, err);
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, call->guresid};
+    const hfd_rc rc = hfd_wants_deletion(tx, call->guresid, err);
+
+    return rc == HFD_OK ? hfd_history_row_wants(tx, &subject, HFD_HISTORY_MAX, err) : rc;
 }

@@ -102,6 +102,9 @@ class RoundTrips(unittest.TestCase):
             self.check(what, self.measure(
                 lambda w=when: [self.report(p, "validation", w) for p in paths],
                 len(paths)), len(paths))
+        self.send("DELETE", "/" + "a" * 16, None, 202)
+        self.check("DELETE", self.measure(
+            lambda: [self.send("DELETE", "/" + n * 16, None, 202) for n in names], 6), 6)
         self.check("GET", self.measure(
             lambda: [self.send("GET", "/" + n * 16) for n in names], 0), 0)
 

@@ -2,6 +2,7 @@
  * The row functions (store/rows_*.h) on a real database: what is written comes back, orders, pages,
  * uniqueness, damage.
  */
+#include "store/fleet_children.h"
 #include "store/rows_ended.h"
 #include "store/rows_fleet.h"
 #include "store/rows_unreconciled.h"
@@ -102,7 +103,8 @@ static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
     } row = {.resource = {.created_us = 0}};
     hfd_rc rc;
 
-    if (k->form == NULL || k->all || k->head || k->form->table == HFD_UNIT_PART)
+    if (k->form == NULL || k->all || k->head || k->form->table == HFD_UNIT_PART ||
+        k->form->table == HFD_UNIT_CHILD)
         return;
     if (k->form->table == HFD_UNIT_FLEET)
         rc = hfd_fleet_row_get(&tx, k->key.first, &fx->mem, &row.fleet, NULL);
@@ -554,6 +556,57 @@ static void children_come_oldest_first(void **state)
     assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c9"), &fx->mem, &list, NULL), HFD_OK);
     assert_ids(&list, "");
     assert_null(list.rows);
+}
+
+/* The list as the database has it, once all changes are written, is the one from memory. */
+static void assert_children(struct fixture *fx, const char *ids)
+{
+    struct hfd_txn reader = {.db = fx->tx.db};
+    struct hfd_fleet_list list, stored;
+
+    assert_int_equal(hfd_fleet_row_children(&fx->tx, S("c1"), &fx->mem, &list, NULL), HFD_OK);
+    assert_ids(&list, ids);
+    assert_int_equal(hfd_unit_write(&fx->tx, NULL), HFD_OK);
+    assert_int_equal(hfd_fleet_row_children(&reader, S("c1"), &fx->mem, &stored, NULL), HFD_OK);
+    assert_ids(&stored, ids);
+    for (size_t i = 0; i < list.count; i++)
+        assert_fleet_equal(&list.rows[i], &stored.rows[i]);
+}
+
+/* A second list of the same job sees what the job changed since the first one. */
+static void children_follow_changes(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_fleet_row renamed = nodepool("p2", "c1", "z", 2);
+    struct hfd_fleet_row marked = nodepool("p1", "c1", "a", 1);
+    struct hfd_fleet_row judged = nodepool("p3", "c1", "c", 3), was = judged;
+
+    add(fx, cluster("c1", "n", 1));
+    add(fx, marked);
+    add(fx, nodepool("p2", "c1", "b", 2));
+    add(fx, judged);
+    write_and_forget(fx);
+    marked.generation = 2; /* before the first list */
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &marked, NULL), HFD_OK);
+    assert_children(fx, "p1 p2 p3");
+    marked.deleted_us = 7;
+    marked.deleted_by = S("a@b");
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &marked, NULL), HFD_OK);
+    assert_children(fx, "p1 p2 p3");
+    assert_int_equal(hfd_fleet_row_update(&fx->tx, &renamed, NULL), HFD_OK);
+    assert_children(fx, "p1 p2 p3");
+    judged.ready = true;
+    judged.ready_seen_us = 5;
+    assert_int_equal(hfd_fleet_row_judged(&fx->tx, &judged, &was, NULL), HFD_OK);
+    assert_children(fx, "p1 p2 p3");
+    add(fx, nodepool("p0", "c1", "d", 1));
+    add(fx, nodepool("q1", "c2", "d", 1));
+    assert_children(fx, "p1 p0 p2 p3");
+    assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("p2"), NULL), HFD_OK);
+    assert_children(fx, "p1 p0 p3");
+    hfd_unit_forget(&fx->tx);
+    assert_int_equal(hfd_fleet_row_delete(&fx->tx, S("p1"), NULL), HFD_OK); /* not read before */
+    assert_children(fx, "p0 p3");
 }
 
 /* Pages: newest first, whole total, every offset; of one cluster or of all. */
@@ -1764,6 +1817,7 @@ int main(void)
         RULE(absent_rows_are_not_found),
         RULE(names_are_unique_among_the_living),
         RULE(children_come_oldest_first),
+        RULE(children_follow_changes),
         RULE(pages_come_newest_first),
         RULE(pending_goes_on_behind_the_last),
         RULE(long_lists_grow),

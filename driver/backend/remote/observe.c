@@ -7,6 +7,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/fleet/brief.h"
+#include "store/fleet_children.h"
 
 /* While a remote may only lag behind, an earlier generation is not believed. */
 #define BEHIND_US (15 * HFD_US_PER_S)

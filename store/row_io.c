@@ -7,13 +7,10 @@
 
 hfd_slice hfd_row_text(struct hfd_row_in *in)
 {
-    int at = in->at++;
+    const hfd_slice text = hfd_stmt_col_text(in->st, in->at++, in->mem);
 
-    if (hfd_stmt_col_is_null(in->st, at)) {
-        in->bad = true;
-        return HFD_SLICE_NONE;
-    }
-    return hfd_stmt_col_text(in->st, at, in->mem);
+    in->bad = in->bad || (text.p == NULL && !hfd_stmt_is_stuck(in->st));
+    return text;
 }
 
 hfd_slice hfd_row_blob(struct hfd_row_in *in)

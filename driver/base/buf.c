@@ -1,7 +1,6 @@
 /* Bounded buffers, and the few formats that every document needs. See buf.h. */
 #include "driver/base/buf.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,10 +138,17 @@ void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s)
 
 void hfd_buf_i64(struct hfd_buf *b, int64_t v)
 {
-    char text[24];
-    int n = snprintf(text, sizeof(text), "%" PRId64, v);
+    char text[sizeof("-9223372036854775808") - 1];
+    size_t at = sizeof(text);
+    uint64_t left = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 
-    hfd_buf_add(b, (hfd_slice){text, (size_t)n});
+    do {
+        text[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left != 0);
+    if (v < 0)
+        text[--at] = '-';
+    hfd_buf_add(b, (hfd_slice){text + at, sizeof(text) - at});
 }
 
 void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us)

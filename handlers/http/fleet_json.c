@@ -41,7 +41,9 @@ static void add_conditions(struct hfd_buf *b, hfd_slice stored, enum hfd_vocabul
 void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
                              enum hfd_vocabulary vocabulary)
 {
-    hfd_buf_addf(b, "{\"kind\":\"%s\",\"id\":", hfd_kind_name(row->kind));
+    hfd_buf_lit(b, "{\"kind\":\"");
+    hfd_buf_add(b, hfd_slice_of(hfd_kind_name(row->kind)));
+    hfd_buf_lit(b, "\",\"id\":");
     hfd_buf_json_str(b, row->id);
     hfd_buf_lit(b, ",\"href\":\"");
     hfd_fleet_href(b, row);
@@ -53,7 +55,9 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
         hfd_buf_addf(b, ",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\"}",
                      HFD_SLICE_FMT(row->owner_id));
     }
-    hfd_buf_addf(b, ",\"generation\":%lld,\"spec\":", (long long)row->generation);
+    hfd_buf_lit(b, ",\"generation\":");
+    hfd_buf_i64(b, row->generation);
+    hfd_buf_lit(b, ",\"spec\":");
     hfd_buf_add(b, row->spec);
     hfd_buf_lit(b, ",\"labels\":");
     hfd_buf_add(b, row->labels);
@@ -80,8 +84,9 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row)
 {
     hfd_buf_lit(b, "{\"adapter\":");
     hfd_buf_json_str(b, row->adapter);
-    hfd_buf_addf(
-        b, ",\"observed_generation\":%lld,\"conditions\":", (long long)row->observed_generation);
+    hfd_buf_lit(b, ",\"observed_generation\":");
+    hfd_buf_i64(b, row->observed_generation);
+    hfd_buf_lit(b, ",\"conditions\":");
     hfd_buf_add(b, row->conditions);
     hfd_buf_lit(b, ",\"data\":");
     hfd_buf_add(b, row->data);

@@ -196,10 +196,13 @@ void hfd_sqlite_stmt_done(struct hfd_stmt *st)
 
 int64_t hfd_sqlite_stmt_col_i64(struct hfd_stmt *st, int at)
 {
+    sqlite3_value *value;
+
     HFD_CHECK_OBJ(st, STMT_MAGIC);
-    if (sqlite3_column_type(st->handle, at) != SQLITE_INTEGER)
+    value = sqlite3_column_value(st->handle, at); /* each call on a column costs as much again */
+    if (sqlite3_value_type(value) != SQLITE_INTEGER)
         stick(st, HFD_CORRUPT);
-    return sqlite3_column_int64(st->handle, at);
+    return sqlite3_value_int64(value);
 }
 
 bool hfd_sqlite_stmt_is_stuck(const struct hfd_stmt *st)
@@ -216,21 +219,22 @@ bool hfd_sqlite_stmt_col_is_null(struct hfd_stmt *st, int at)
 
 hfd_slice hfd_sqlite_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
+    sqlite3_value *value;
     hfd_slice v;
     int type;
 
     HFD_CHECK_OBJ(st, STMT_MAGIC);
-    type = sqlite3_column_type(st->handle, at);
+    value = sqlite3_column_value(st->handle, at);
+    type = sqlite3_value_type(value);
     if (type == SQLITE_NULL)
         return HFD_SLICE_NONE;
     if (type != SQLITE_TEXT && type != SQLITE_BLOB) {
         stick(st, HFD_CORRUPT);
         return HFD_SLICE_NONE;
     }
-    v.p = sqlite3_column_blob(
-        st->handle,
-        at); /* as stored: text too, the database is UTF-8; NULL for no bytes, or no memory */
-    v.len = (size_t)sqlite3_column_bytes(st->handle, at);
+    /* as stored: text too, the database is UTF-8; NULL for no bytes, or no memory */
+    v.p = sqlite3_value_blob(value);
+    v.len = (size_t)sqlite3_value_bytes(value);
     if (v.p == NULL && sqlite3_errcode(st->db->handle) == SQLITE_NOMEM) {
         stick(st, HFD_NOMEM);
         return HFD_SLICE_NONE;

@@ -38,6 +38,18 @@ static void buf_adds(void **state)
     assert_text(&b, S("ab\0"
                       "7:x-9223372036854775808"));
     hfd_buf_reset(&b);
+    for (int64_t v = 1; v < INT64_MAX / 10; v *= 10) {
+        hfd_buf_i64(&b, v - 1);
+        hfd_buf_addc(&b, ' ');
+        hfd_buf_i64(&b, -v);
+        hfd_buf_addf(&b, "=%lld %lld", (long long)v - 1, (long long)-v);
+        assert_int_equal(b.p[b.len / 2], '=');
+        assert_memory_equal(b.p, b.p + b.len / 2 + 1, b.len / 2);
+        hfd_buf_reset(&b);
+    }
+    hfd_buf_i64(&b, INT64_MAX);
+    assert_text(&b, S("9223372036854775807"));
+    hfd_buf_reset(&b);
     hfd_buf_json_time(&b, TEST_TIME_US + 500000);
     assert_text(&b, S("\"2025-01-01T00:00:00.5Z\""));
     hfd_buf_fini(&b);

@@ -2,6 +2,7 @@
 #include "store/migrate.h"
 
 #include "driver/base/log.h"
+#include "store/alone.h"
 
 #define NO_MIN INT64_MAX
 
@@ -224,6 +225,32 @@ static hfd_rc advance(struct hfd_db *db, const struct hfd_migration *list, size_
     return rc == HFD_OK ? settle_min(db, (int64_t)count, contract, err) : rc;
 }
 
+/*
+ * Refuses while an older program lives, and says in the same transaction that none may use the
+ * database any more. So one that starts or wakes up meanwhile is refused at its next sign of life
+ * (driver/replica/keeper.h). A database that is newer than `count` is left as it is.
+ */
+static hfd_rc claim(struct hfd_db *db, size_t count, struct hfd_err *err)
+{
+    int64_t version;
+    hfd_rc rc = hfd_db_schema_version(db, &version, err);
+
+    version %= HFD_MIGRATE_UNFILLED;
+    if (rc != HFD_OK || version < HFD_MIGRATE_META || version > (int64_t)count)
+        return rc;
+    rc = hfd_db_begin(db, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_alone_check(db, (int64_t)count, err);
+    if (rc == HFD_OK)
+        rc = write_min(db, (int64_t)count, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
 static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
                       bool contract, struct hfd_err *err)
 {
@@ -231,7 +258,10 @@ static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_
 
     if (rc != HFD_OK)
         return rc;
-    rc = advance(db, list, count, contract, err);
+    if (contract)
+        rc = claim(db, count, err);
+    if (rc == HFD_OK)
+        rc = advance(db, list, count, contract, err);
     hfd_db_schema_unlock(db);
     return rc;
 }

@@ -48,7 +48,8 @@ HFD_MUST_CHECK hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration 
 
 /**
  * Applies all that is missing, also what contracts. Then no program may use the database that
- * does not know all of it. Returns as hfd_migrate.
+ * does not know all of it. Refuses while such a program lives, and names it.
+ * @return as hfd_migrate; HFD_CONFLICT (an older program lives)
  */
 HFD_MUST_CHECK hfd_rc hfd_migrate_contract(struct hfd_db *db, const struct hfd_migration *list,
                                            size_t count, struct hfd_err *err);

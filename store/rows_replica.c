@@ -3,6 +3,8 @@
 
 #include "store/row_io.h"
 
+#define MIN_MEM_BYTES ((size_t)4096)
+
 /* clang-format off */
 #define REPLICA_COLUMNS \
     "id, name, version, schema, started_us, beat_us, key_ids, settings_epoch, settings_mark"
@@ -18,6 +20,12 @@ static const char sql_replica_delete[] =
     "DELETE FROM replica WHERE id = ?1";
 static const char sql_replica_drop[] =
     "DELETE FROM replica WHERE beat_us < ?1";
+static const char sql_schema_min[] =
+    "SELECT value FROM hfd_meta WHERE key = 'schema_min'";
+static const char sql_commit_drop[] =
+    "DELETE FROM hfd_commit WHERE seen_n = n AND seen_us < ?1";
+static const char sql_commit_note[] =
+    "UPDATE hfd_commit SET seen_n = n, seen_us = ?1 WHERE seen_n <> n";
 static const char sql_lease_all[] =
     "SELECT shard, holder, epoch, until_us FROM lease ORDER BY shard";
 static const char sql_lease_put[] =
@@ -88,15 +96,53 @@ hfd_rc hfd_replica_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *
     return hfd_row_run(tx, sql_replica_delete, id, HFD_SLICE_NONE, err);
 }
 
-hfd_rc hfd_replica_row_drop(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
+static hfd_rc run_at(struct hfd_txn *tx, const char *sql, int64_t us, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_replica_drop, &st, err);
+    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_i64(st, 1, before_us);
+    hfd_stmt_i64(st, 1, us);
     return hfd_stmt_run(st, NULL, err);
+}
+
+hfd_rc hfd_replica_row_drop(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
+{
+    return run_at(tx, sql_replica_drop, before_us, err);
+}
+
+static void read_min(struct hfd_row_in *in, void *out)
+{
+    const hfd_slice text = hfd_row_text(in);
+
+    in->bad = in->bad || hfd_parse_i64(text, 1, INT64_MAX, out, NULL) != HFD_OK;
+}
+
+static const struct hfd_row_form min_form = {"least version of the schema", read_min,
+                                             sizeof(int64_t)};
+
+hfd_rc hfd_replica_row_schema_min(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    struct hfd_arena mem;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_schema_min, &st, err);
+
+    *out = 0;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_arena_init(&mem, MIN_MEM_BYTES);
+    rc = hfd_row_one(st, &min_form, &mem, out, err);
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+hfd_rc hfd_replica_row_forget_commits(struct hfd_txn *tx, int64_t now_us, int64_t before_us,
+                                      struct hfd_err *err)
+{
+    const hfd_rc rc = run_at(tx, sql_commit_drop, before_us, err);
+
+    return rc == HFD_OK ? run_at(tx, sql_commit_note, now_us, err) : rc;
 }
 
 static void read_lease(struct hfd_row_in *in, void *out)

@@ -36,6 +36,16 @@ HFD_MUST_CHECK hfd_rc hfd_replica_row_delete(struct hfd_txn *tx, hfd_slice id, s
 HFD_MUST_CHECK hfd_rc hfd_replica_row_drop(struct hfd_txn *tx, int64_t before_us,
                                            struct hfd_err *err);
 
+/** Gives the least version of the schema that a program must know; 0 = the database says none. */
+HFD_MUST_CHECK hfd_rc hfd_replica_row_schema_min(struct hfd_txn *tx, int64_t *out,
+                                                 struct hfd_err *err);
+/**
+ * Removes the marks of commits (hfd_commit) that did not change since `before_us`, and notes those
+ * that did. A program that lives commits every few seconds.
+ */
+HFD_MUST_CHECK hfd_rc hfd_replica_row_forget_commits(struct hfd_txn *tx, int64_t now_us,
+                                                     int64_t before_us, struct hfd_err *err);
+
 struct hfd_lease_row {
     int64_t shard;
     hfd_slice holder; /* id of a replica, or empty */

@@ -7,6 +7,7 @@
 #include "driver/base/thread.h"
 #include "driver/replica/db_clock.h"
 #include "driver/replica/plan.h"
+#include "driver/replica/upkeep.h"
 #include "driver/replica/wake.h"
 #include "store/rows_replica.h"
 
@@ -46,6 +47,7 @@ struct hfd_keeper {
     int64_t free_us;      /* wall clock of the database: when a lease of another runs out */
     int64_t epoch;        /* of the settings, at the start */
     int64_t started_us;   /* 0 = no beat yet */
+    int64_t forgot_us;    /* the last look at the marks of commits; 0 = none yet */
     int live;
     bool outdated;
     bool failing; /* the last beat failed, and the log says so */
@@ -60,7 +62,7 @@ struct beat {
     bool starting;
     int64_t shed;
     char key_ids[KEY_IDS_MAX];
-    int64_t now_us, started_us;
+    int64_t now_us, started_us, forgot_us;
     struct hfd_arena mem;
     struct hfd_hold hold;
     int64_t free_us;
@@ -173,12 +175,16 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     b->free_us = INT64_MAX;
     rc = now_of(b->keeper, tx, &b->now_us, err);
     if (rc == HFD_OK)
+        rc = hfd_replica_check_schema(tx, b->keeper->config.schema, err);
+    if (rc == HFD_OK)
         rc = hfd_replica_settings_look(tx, &b->keeper->config.settings, b->starting, &b->settings,
                                        err);
     if (rc == HFD_OK)
         rc = count_replicas(tx, b, err);
     if (rc == HFD_OK)
         rc = put_replica(tx, b, err);
+    if (rc == HFD_OK)
+        rc = hfd_replica_forget_commits(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
     return rc == HFD_OK ? move_leases(tx, b, err) : rc;
 }
 
@@ -262,6 +268,7 @@ static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us
     k->free_us = b->free_us;
     k->live = b->live;
     k->outdated = b->settings.outdated;
+    k->forgot_us = b->forgot_us;
     if (b->starting) {
         k->epoch = b->settings.epoch;
         k->started_us = b->now_us;

@@ -8,7 +8,6 @@
 #include "handlers/cli/cli.h"
 #include "handlers/cli/move_place.h"
 #include "handlers/client/flags.h"
-#include "store/alone.h"
 #include "store/migrate.h"
 #include "store/move.h"
 
@@ -166,8 +165,6 @@ static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema *b
 
     if (rc == HFD_OK)
         rc = hfd_migrate_schema(db, before, err);
-    if (rc == HFD_OK && before->now >= HFD_MIGRATE_META)
-        rc = hfd_alone_check(db, (int64_t)hfd_migrations_count, err);
     if (rc == HFD_OK)
         rc = hfd_migrate_contract(db, hfd_migrations, hfd_migrations_count, err);
     if (rc == HFD_OK)

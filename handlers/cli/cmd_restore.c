@@ -24,7 +24,8 @@
 
 #define OUTPUT_MAX 16384
 #define MEM_MAX ((size_t)65536)
-#define DRAFT "/restore.tmp" /* the folder, in the data folder */
+#define DRAFT "/restore.tmp"        /* the folder, in the data folder */
+#define DRAFT_PREFIX "hfd-restore-" /* the same for PostgreSQL, in TMPDIR, with the process id */
 #define FINDINGS_SHOWN 5
 
 struct restore {
@@ -37,6 +38,7 @@ struct restore {
     struct hfd_keyring *ring; /* NULL = there is none, and no row needs one */
     const char *db_path, *draft, *draft_db;
     bool has_draft;
+    int draft_hold; /* -1 = it is not held */
     size_t damaged; /* rows */
     bool postgres;  /* the store is PostgreSQL: the draft is moved into it */
 };
@@ -59,7 +61,7 @@ static enum hfd_exit set_paths(struct restore *r)
         temporary = "/var/tmp";
     r->db_path = hfd_arena_printf(&r->mem, "%s/" HFD_FOLDER_DB_NAME, data).p;
     r->draft = r->postgres
-                   ? hfd_arena_printf(&r->mem, "%s/hfd-restore-%d", temporary, (int)getpid()).p
+                   ? hfd_arena_printf(&r->mem, "%s/" DRAFT_PREFIX "%d", temporary, (int)getpid()).p
                    : hfd_arena_printf(&r->mem, "%s" DRAFT, data).p;
     r->draft_db = hfd_arena_printf(&r->mem, "%s/" HFD_FOLDER_DB_NAME, r->draft).p;
     if (r->keys_path == NULL || r->db_path == NULL || r->draft == NULL || r->draft_db == NULL)
@@ -147,6 +149,23 @@ static enum hfd_exit check_ids(struct restore *r)
 
 /* ---- the draft ---- */
 
+static void say_swept(const char *path)
+{
+    (void)fprintf(stderr,
+                  "hyperfleet-driver restore: removed %s, which a restore that was cut short had "
+                  "left\n",
+                  path);
+}
+
+/* A folder of the data is held by its lock; one in TMPDIR may be beside those of others. */
+static hfd_rc make_draft(struct restore *r, struct hfd_err *err)
+{
+    if (!r->postgres)
+        return hfd_draft_make(r->draft, err);
+    hfd_draft_sweep(r->draft, DRAFT_PREFIX, say_swept);
+    return hfd_draft_make_held(r->draft, &r->draft_hold, err);
+}
+
 static enum hfd_exit copy_file(struct restore *r)
 {
     struct hfd_err err = {0};
@@ -155,7 +174,7 @@ static enum hfd_exit copy_file(struct restore *r)
 
     if (rc != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
-    rc = hfd_draft_make(r->draft, &err);
+    rc = make_draft(r, &err);
     if (rc != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
     r->has_draft = true;
@@ -326,6 +345,8 @@ static enum hfd_exit run(struct restore *r)
         status = (*steps)(r);
     if (r->has_draft)
         hfd_draft_remove(r->draft);
+    if (r->draft_hold >= 0)
+        (void)close(r->draft_hold);
     if (status == HFD_EXIT_OK)
         status = report(r);
     if (r->fd >= 0)
@@ -338,7 +359,7 @@ static enum hfd_exit run(struct restore *r)
 enum hfd_exit hfd_cmd_restore(int argc, const char *const *argv)
 {
     struct hfd_flags flags = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
-    struct restore r = {.fd = -1};
+    struct restore r = {.fd = -1, .draft_hold = -1};
     struct hfd_err err = {0};
     enum hfd_exit status = HFD_EXIT_OK;
 

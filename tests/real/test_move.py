@@ -1,6 +1,7 @@
 """`migrate`, `backup` and `restore` between SQLite and a real PostgreSQL: both directions, kills at
 any moment, changed bytes, refusals.
 """
+import fcntl
 import json
 import os
 import random
@@ -230,6 +231,19 @@ class Move(unittest.TestCase):
         shutil.copytree(self.source, path)
         return path
 
+    def leave_drafts(self):
+        """Folders that restores left: of a dead process, of one that lives, and one that is no
+        draft. Returns what the living one holds.
+        """
+        for name in ("hfd-restore-1234", "hfd-restore-4321", "hfd-restore-x"):
+            os.mkdir(os.path.join(self.work, name), 0o700)
+        for name in ("store.db", "store.db-wal", "lock"):
+            with open(os.path.join(self.work, "hfd-restore-1234", name), "wb") as f:
+                f.write(b"rows")
+        held = os.open(os.path.join(self.work, "hfd-restore-4321"), os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        return held
+
     def test_backup_and_restore(self):
         """A backup of PostgreSQL is the portable file: it is restored into a folder, and into
         another PostgreSQL.
@@ -259,8 +273,15 @@ class Move(unittest.TestCase):
         self.assertIn("has data already", done.stderr)
         other = self.server.create(self.database + "b")
         self.addCleanup(self.server.drop, self.database + "b")
-        done = real.lib.run("restore", file, "--store", other, "--keys", keys)
+        env = dict(real.lib.clean_env(), TMPDIR=self.work)
+        held = self.leave_drafts()
+        done = real.lib.run("restore", file, "--store", other, "--keys", keys, env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("removed %s/hfd-restore-1234, which" % self.work, done.stderr)
+        self.assertEqual(done.stderr.count("removed"), 1, done.stderr)
+        self.assertEqual(sorted(n for n in os.listdir(self.work) if n.startswith("hfd-restore")),
+                         ["hfd-restore-4321", "hfd-restore-x"])
+        os.close(held)
         self.assertIn("restored 3 resources", done.stdout)
         back = os.path.join(self.work, "back")
         self.migrate(other, "sqlite:" + back)

@@ -169,6 +169,54 @@ static void an_older_command_contracts_nothing(void **state)
     assert_schema(fx, 1, 0);
 }
 
+/* The older program is refused as long as it lives, and nothing is changed until it has ended. */
+static void a_living_older_program_holds_a_contraction(void **state)
+{
+    struct fixture *fx = *state;
+    char sql[256];
+
+    assert_int_equal(start(fx, 0), HFD_OK);
+    assert_int_equal(start(fx, 2), HFD_OK);
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO replica (id, name, version, schema, started_us, beat_us, key_ids, "
+                   "settings_epoch, settings_mark) VALUES ('r', 'older', '0', %zu, 1, "
+                   "9000000000000000, '', 1, '')",
+                   fx->now);
+    assert_int_equal(hfd_db_exec(fx->db, sql, NULL), HFD_OK);
+    assert_int_equal(contract(fx, 2), HFD_CONFLICT);
+    assert_contains(hfd_slice_of(fx->err.msg), "the server older of version 0");
+    assert_schema(fx, 1, 0);
+    assert_int_equal(hfd_db_exec(fx->db, "UPDATE replica SET beat_us = 1", NULL), HFD_OK);
+    assert_int_equal(contract(fx, 2), HFD_OK);
+    assert_schema(fx, 2, 2);
+}
+
+static hfd_rc schema_lock_seen(struct hfd_db *db, struct hfd_err *err)
+{
+    (void)err;
+    /* A program gave its sign of life right before the lock was taken. */
+    return hfd_db_exec(db, "UPDATE replica SET beat_us = 9000000000000000", NULL);
+}
+
+/* It looks under the lock of the schema: no program comes between the look and the contraction. */
+static void a_contraction_looks_under_the_lock(void **state)
+{
+    struct fixture *fx = *state;
+    char sql[256];
+
+    assert_int_equal(start(fx, 0), HFD_OK);
+    assert_int_equal(start(fx, 2), HFD_OK);
+    (void)snprintf(
+        sql, sizeof(sql),
+        "INSERT INTO replica (id, name, version, schema, started_us, beat_us, key_ids, "
+        "settings_epoch, settings_mark) VALUES ('r', 'older', '0', %zu, 1, 1, '', 1, '')",
+        fx->now);
+    assert_int_equal(hfd_db_exec(fx->db, sql, NULL), HFD_OK);
+    shared.schema_lock = schema_lock_seen;
+    assert_int_equal(contract(fx, 2), HFD_CONFLICT);
+    assert_schema(fx, 1, 0);
+}
+
 static void an_unshared_database_contracts_at_once(void **state)
 {
     struct fixture *fx = *state;
@@ -192,6 +240,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_command_ends_the_window_without_a_step_too, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(an_older_command_contracts_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_living_older_program_holds_a_contraction, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_contraction_looks_under_the_lock, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unshared_database_contracts_at_once, setup, teardown),
     };
 

@@ -10,6 +10,7 @@
 #include "driver/replica/keeper_int.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/store.h"
+#include "store/migrate.h"
 #include "tests/lib/fakehttp.h"
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/seams.h"
@@ -385,6 +386,7 @@ static void beat(struct fixture *f, int at)
                                              .db = &f->database.clock,
                                              .rng = &f->rng.rng,
                                              .name = "",
+                                             .schema = (int64_t)hfd_migrations_count,
                                              .key_ids = ""};
 
     if (f->keepers[at] == NULL)

@@ -9,6 +9,8 @@
 #include "driver/replica/plan.h"
 #include "driver/replica/wake.h"
 #include "store/db.h"
+#include "store/migrate.h"
+#include "store/row_io.h"
 #include "store/rows_replica.h"
 #include "tests/lib/place.h"
 #include "tests/lib/seams.h"
@@ -223,7 +225,7 @@ static void make(struct fixture *fx, int i, int64_t rules)
                                              .db = &fx->clock.clock,
                                              .rng = &fx->rng.rng,
                                              .name = "machine",
-                                             .schema = 19,
+                                             .schema = (int64_t)hfd_migrations_count,
                                              .key_ids = "5cba97cb",
                                              .settings = {rules * 10, rules}};
 
@@ -565,7 +567,8 @@ static hfd_rc txn_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     assert_true(leases[3].epoch == 7 && leases[3].until_us == 0 && leases[3].holder.len == 0);
     assert_int_equal(hfd_replica_row_list(tx, mem, &list, NULL), HFD_OK);
     assert_int_equal(list.count, 1);
-    assert_true(hfd_slice_is(list.rows[0].key_ids, "5cba97cb,aa") && list.rows[0].schema == 19 &&
+    assert_true(hfd_slice_is(list.rows[0].key_ids, "5cba97cb,aa") &&
+                list.rows[0].schema == (int64_t)hfd_migrations_count &&
                 hfd_slice_is(list.rows[0].name, "machine") &&
                 list.rows[0].started_us == list.rows[0].beat_us - 3 * S &&
                 list.rows[0].settings_epoch == 1);
@@ -592,6 +595,87 @@ static void rows_are_as_they_were_written(void **state)
     hfd_arena_fini(&mem);
 }
 
+/* ---- upkeep ---- */
+
+#define HOUR (3600 * S)
+
+static hfd_rc txn_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const char *sql = arg;
+    struct hfd_stmt *st;
+
+    assert_int_equal(hfd_row_write(tx, sql, &st, err), HFD_OK);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+static void run_sql(struct fixture *fx, const char *sql)
+{
+    assert_int_equal(hfd_store_update_wait(fx->store, txn_run, (void *)(uintptr_t)sql, NULL),
+                     HFD_OK);
+}
+
+static hfd_rc txn_marks(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    static const char sql[] = "SELECT COUNT(*) FROM hfd_commit WHERE replica LIKE 'test-%'";
+    int64_t *out = arg;
+    struct hfd_stmt *st;
+
+    assert_int_equal(hfd_db_prepare(tx->db, sql, &st, err), HFD_OK);
+    return hfd_row_number(st, -1, out, err);
+}
+
+static int64_t marks(struct fixture *fx)
+{
+    int64_t count = -1;
+
+    assert_int_equal(hfd_store_update_wait(fx->store, txn_marks, &count, NULL), HFD_OK);
+    return count;
+}
+
+/* That of one that commits stays. That of one that is gone stays for a day, and goes then. */
+static void marks_of_killed_programs_go_after_a_day(void **state)
+{
+    struct fixture *fx = *state;
+
+    make(fx, 0, 1);
+    run_sql(fx, "INSERT INTO hfd_commit (replica, n) VALUES ('test-gone', 7)");
+    run_sql(fx, "INSERT INTO hfd_commit (replica, n) VALUES ('test-lives', 1)");
+    for (int hour = 0; hour < 25; hour++) {
+        test_clock_advance(&fx->clock, HOUR);
+        beat(fx, 0);
+        assert_int_equal(marks(fx), 2);
+        run_sql(fx, "UPDATE hfd_commit SET n = n + 1 WHERE replica = 'test-lives'");
+    }
+    test_clock_advance(&fx->clock, HOUR);
+    beat(fx, 0);
+    assert_int_equal(marks(fx), 1);
+    run_sql(fx, "DELETE FROM hfd_commit WHERE replica = 'test-lives'");
+    assert_int_equal(marks(fx), 0);
+}
+
+/* After a contraction an older program neither starts nor goes on. */
+static void an_older_program_gives_no_sign_of_life(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_err err;
+    char sql[128], back[128]; /* the store knows a statement by its address */
+
+    make(fx, 0, 1);
+    (void)snprintf(sql, sizeof(sql), "UPDATE hfd_meta SET value = '%zu' WHERE key = 'schema_min'",
+                   hfd_migrations_count + 1);
+    run_sql(fx, sql);
+    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    test_clock_advance(&fx->clock, 3 * S);
+    assert_int_equal(hfd_keeper_beat(fx->keepers[0], &err), HFD_INVALID);
+    test_clock_advance(&fx->clock, HFD_REPLICA_LEASE_US);
+    assert_true(shards_of(fx, 0) == 0);
+    (void)snprintf(back, sizeof(back), "UPDATE hfd_meta SET value = '%zu' WHERE key = 'schema_min'",
+                   hfd_migrations_count);
+    run_sql(fx, back);
+    beat(fx, 0);
+    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 
 int main(void)
@@ -612,6 +696,8 @@ int main(void)
         TEST(sqlite_has_no_signals),
         TEST(the_newest_settings_hold),
         TEST(rows_are_as_they_were_written),
+        TEST(marks_of_killed_programs_go_after_a_day),
+        TEST(an_older_program_gives_no_sign_of_life),
     };
 
     return hfd_base_init(NULL) == HFD_OK ? cmocka_run_group_tests(tests, NULL, NULL) : 1;

@@ -5,6 +5,7 @@
 #include "driver/adapters/demo_int.h"
 #include "driver/adapters/hypershift/fleet_store.h"
 #include "driver/replica/keeper_int.h"
+#include "store/migrate.h"
 #include "tests/lib/world.h"
 #include "store/rows_part.h"
 
@@ -32,6 +33,7 @@ static void beat(struct fixture *fx, int at)
                                              .db = &fx->w.clock.clock,
                                              .rng = &fx->w.rng.rng,
                                              .name = "",
+                                             .schema = (int64_t)hfd_migrations_count,
                                              .key_ids = ""};
 
     if (fx->keepers[at] == NULL)

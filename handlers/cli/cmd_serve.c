@@ -192,6 +192,9 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
 {
     const char *path;
 
+    if (s->settings->unused_data.len > 0)
+        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
+                HFD_LOG_STR("data", s->settings->unused_data));
     if (hfd_settings_has_postgres(s->settings))
         return HFD_EXIT_OK;
     if (hfd_cli_make_data(s->settings, err) != HFD_OK)

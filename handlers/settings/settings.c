@@ -387,8 +387,11 @@ static hfd_rc load_all(struct hfd_settings_loader *ld, const struct hfd_settings
         rc = hfd_settings_check_whole(ld->s, err);
     if (rc == HFD_OK) {
         sort_maps(ld);
-        if (hfd_settings_has_postgres(ld->s))
+        if (hfd_settings_has_postgres(ld->s)) {
+            if (hfd_settings_is_set(ld->s, HFD_SETTING_data))
+                ld->s->unused_data = ld->s->data;
             ld->s->data = HFD_SLICE(""); /* the default is for SQLite */
+        }
     }
     return rc;
 }

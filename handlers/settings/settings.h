@@ -290,7 +290,8 @@ struct hfd_settings {
     hfd_slice origin[HFD_SETTING_COUNT]; /* "hfd.yaml:3", "HFD_LISTEN", "--listen"; empty = the
                                             default holds */
     hfd_slice links; /* variables that were ignored, as Kubernetes makes them: "HFD_PORT, ..." */
-    struct hfd_arena mem; /* owns all of the above */
+    hfd_slice unused_data; /* HFD_DATA beside a PostgreSQL store: images and charts set it */
+    struct hfd_arena mem;  /* owns all of the above */
 };
 #undef HFD_SETTING_MEMBER_
 /* demo_us: -1 = off */

@@ -114,7 +114,7 @@ static hfd_rc check_tls(const struct hfd_settings *s, struct hfd_err *err)
     return HFD_OK;
 }
 
-/* An empty `data` is none: it takes away the one that an image or a chart has set. */
+/* An empty `data` is none. The variable HFD_DATA is not used with PostgreSQL: an image sets it. */
 static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
 {
     const bool postgres = hfd_settings_has_postgres(s);
@@ -126,7 +126,8 @@ static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
                                    "expected store: postgres://... with it");
     if (!postgres)
         return HFD_OK;
-    if (s->data.len > 0 && hfd_settings_is_set(s, HFD_SETTING_data))
+    if (s->data.len > 0 && hfd_settings_is_set(s, HFD_SETTING_data) &&
+        !hfd_slice_is(s->origin[HFD_SETTING_data], "HFD_DATA"))
         return hfd_settings_refuse(s, HFD_SETTING_data, err,
                                    "expected none, or an empty one, with a PostgreSQL store, "
                                    "which needs no data folder; name keys and auth.tokens_file "

@@ -267,7 +267,7 @@ class Compose(unittest.TestCase):
             database["environment"]["POSTGRES_USER"], database["environment"]["POSTGRES_DB"]))
         self.assertEqual(env["HFD_STORE_PASSWORD_FILE"],
                          database["environment"]["POSTGRES_PASSWORD_FILE"])
-        self.assertEqual(env["HFD_DATA"], "", "the image has a data folder")
+        self.assertNotIn("HFD_DATA", env, "the program does not use that of the image")
         words = shlex.split(database["environment"]["POSTGRES_INITDB_ARGS"])
         self.assertLessEqual({"--locale=C", "--encoding=UTF8"}, set(words))
 
@@ -329,10 +329,13 @@ class Compose(unittest.TestCase):
                          "a replica writes no file")
 
     def replica(self, variables, folder, place):
-        """Starts a service as Compose would, on ports of its own; returns its URL."""
+        """Starts a service as Compose would, on ports of its own, with a data folder as the image
+        has one; returns its URL.
+        """
         main, ops = postgres.free_port(), postgres.free_port()
         env = {name: value.replace("/run/secrets", folder).replace("@postgres/", "@%s/" % place)
                for name, value in variables.items()}
+        env.setdefault("HFD_DATA", os.path.join(folder, "data"))
         env.update(PATH=PATH, HFD_LISTEN="127.0.0.1:%d" % main, HFD_OPS_LISTEN="127.0.0.1:%d" % ops)
         proc = subprocess.Popen([os.environ["HFD_PROGRAM"], "serve"], env=env, cwd="/",
                                 stderr=subprocess.DEVNULL)

@@ -144,6 +144,9 @@ static const struct {
     /* PostgreSQL has no data folder; an empty one is none. A password is not shown. */
     {{"store: postgres://u@h1,h2:1/db\nstore.readers: 3", {0}, {0}}, {"store: \"postgres://u@h1,h2:1/db\"", "store.connect_timeout: 3s", "store.answer_timeout: 5s"}},
     {{"store: postgresql:///db?host=/run\nstore.password_file: /p", {"HFD_DATA="}, {0}}, {"store.password_file: \"/p\""}},
+    /* The variable of an image is not used. */
+    {{NULL, {"HFD_DATA=/data", "HFD_STORE=postgres://u@h/db"}, {0}}, {"data: \"\"", "store: \"postgres://u@h/db\""}},
+    {{"data: /other", {"HFD_DATA=/data"}, {"--store=postgres://u@h/db"}}, {"data: \"\""}},
     /* A section of comments is empty. */
     {{"log:\n  # level: debug\ndriver:\n", {0}, {0}}, {"log.level: info"}},
     {{"", {0}, {0}}, {"log.level: info"}},

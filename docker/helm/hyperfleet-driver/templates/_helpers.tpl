@@ -124,11 +124,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The variables of settings that values of the chart make; a variable wins over the file. */}}
 {{- define "hfd.env" -}}
-{{- $made := dict "HFD_CONFIG" "/etc/hyperfleet-driver/config/config.yaml" "HFD_DATA" "/data/driver" "HFD_LISTEN" "0.0.0.0:8000" "HFD_OPS_LISTEN" "0.0.0.0:8080" -}}
+{{- $made := dict "HFD_CONFIG" "/etc/hyperfleet-driver/config/config.yaml" "HFD_LISTEN" "0.0.0.0:8000" "HFD_OPS_LISTEN" "0.0.0.0:8080" -}}
 {{- if eq .Values.store "postgres" -}}
-{{- $_ := set $made "HFD_DATA" "" -}}{{/* the image has one */}}
 {{- $_ := set $made "HFD_STORE" .Values.postgres.url -}}
 {{- if .Values.postgres.passwordSecret -}}{{- $_ := set $made "HFD_STORE_PASSWORD_FILE" "/etc/hyperfleet-driver/postgres/password" -}}{{- end -}}
+{{- else -}}
+{{- $_ := set $made "HFD_DATA" "/data/driver" -}}
 {{- end -}}
 {{- with .Values.auth -}}
 {{- if and .tokensSecret (not .insecureNoAuth) -}}{{- $_ := set $made "HFD_AUTH_TOKENS_FILE" "/etc/hyperfleet-driver/tokens/tokens" -}}{{- end -}}

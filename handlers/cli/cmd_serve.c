@@ -9,6 +9,7 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_adapters.h"
 #include "handlers/cli/serve_driver.h"
+#include "handlers/cli/serve_early.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_notify.h"
@@ -51,6 +52,7 @@ struct serve {
     struct hfd_guard *guard;
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
+    struct hfd_serve_early early;
     struct hfd_store *store;
     struct hfd_serve_remote remote;
     struct hfd_app app;
@@ -192,9 +194,6 @@ static enum hfd_exit open_data(struct serve *s, struct hfd_err *err)
 {
     const char *path;
 
-    if (s->settings->unused_data.len > 0)
-        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
-                HFD_LOG_STR("data", s->settings->unused_data));
     if (hfd_settings_has_postgres(s->settings))
         return HFD_EXIT_OK;
     if (hfd_cli_make_data(s->settings, err) != HFD_OK)
@@ -304,6 +303,16 @@ static bool pause_start(void *ctx, int64_t pause_us)
     return !s->ended;
 }
 
+static enum hfd_exit open_early(struct serve *s, struct hfd_err *err)
+{
+    return exit_of_listen(hfd_serve_early_open(&s->early, s->settings, err));
+}
+
+static void close_early(struct serve *s)
+{
+    hfd_serve_early_close(&s->early);
+}
+
 static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 {
     const enum hfd_exit status = hfd_serve_store_open(s->settings, pause_start, s, &s->store, err);
@@ -368,6 +377,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
     bool known;
 
+    hfd_serve_early_close(&s->early);
     s->app = (struct hfd_app){
         .settings = s->settings,
         .store = s->store,
@@ -442,6 +452,7 @@ static const struct {
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
     {"driver", open_driver, NULL},
+    {"early probes", open_early, close_early},
     {"store", open_store, close_store},
     {"keys of the data", compare_keys, NULL},
     {"replica", open_replica, close_replica},

@@ -54,6 +54,9 @@ enum hfd_exit hfd_serve_store_open(struct hfd_settings *settings, hfd_serve_paus
     struct wait w = {.settings = settings, .pause_us = PAUSE_MIN_US};
     hfd_rc rc;
 
+    if (settings->unused_data.len > 0)
+        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
+                HFD_LOG_STR("data", settings->unused_data));
     for (;;) {
         rc = hfd_store_open(&config, out, err);
         if (rc != HFD_AWAY)

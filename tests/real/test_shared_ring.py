@@ -10,6 +10,8 @@ import shutil
 import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.request
 
 import real
 import postgres
@@ -24,9 +26,10 @@ class Replica(lib.Server):
     def __init__(self, url, ring, *flags, env=None):
         super().__init__(*flags, env=env)
         self.url, self.ring = url, ring
+        self.ops_listen = "127.0.0.1:0"
 
     def command(self):
-        return [lib.program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0",
+        return [lib.program(), "serve", "--listen", "127.0.0.1:0", "--ops-listen", self.ops_listen,
                 "--store", self.url, "--keys", self.ring, *self.flags]
 
 
@@ -164,8 +167,11 @@ class Starts(Case):
             server = self.replica().spawn()
             self.says(server, waiting)
             self.assertEqual(server.sigterm(), 0)
-            server = self.replica().spawn()
+            server = self.replica()
+            server.ops_listen = "127.0.0.1:%d" % postgres.free_port()
+            server.spawn()
             self.says(server, waiting)
+            self.probed(server.ops_listen)
         finally:
             self.db.start()
         self.assertTrue(server.ready.wait(WAIT_S), server.tail())
@@ -179,6 +185,15 @@ class Starts(Case):
             lib.eventually(self.restarted, "PostgreSQL starts again", WAIT_S)
         lib.eventually(lambda: ops.get("/readyz").status == 200, "ready again", WAIT_S)
         self.assertEqual(server.sigterm(), 0)
+
+    def probed(self, address):
+        """It lives while it waits, so nothing restarts it. It is not ready, and says why."""
+        with urllib.request.urlopen("http://%s/livez" % address, timeout=WAIT_S) as answer:
+            self.assertEqual(answer.status, 200)
+        with self.assertRaises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen("http://%s/readyz" % address, timeout=WAIT_S)
+        self.assertEqual(caught.exception.code, 503)
+        self.assertEqual(json.load(caught.exception)["reason"], "waiting for the database")
 
     def restarted(self):
         with contextlib.suppress(AssertionError):

@@ -16,6 +16,7 @@
 #include "handlers/http/ops.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/http/pacemaker_api.h"
+#include "handlers/http/replicas_api.h"
 #include "handlers/http/status_api.h"
 #include "handlers/http/tokens_api.h"
 #include "handlers/http/validate_api.h"
@@ -62,6 +63,7 @@ const struct hfd_route hfd_routes[] = {
     OPS(ADMIN,       GET,    "/admin/orphans",        "orphans",     hfd_admin_list_orphans),
     OPS(ADMIN,       DELETE, "/admin/orphans/{id}",   "orphan",      hfd_admin_delete_orphan),
     OPS(ADMIN,       GET,    "/admin/tokens",         "tokens",      hfd_tokens_api_list),
+    OPS(ADMIN,       GET,    "/admin/replicas",       "replicas",    hfd_replicas_api_list),
     OPS(ADMIN,       GET,    "/admin/backup",         "backup",      hfd_backup_api),
 
     DRIVER(DRIVER,      GET,    "/{guresid}",          "resource",       get),

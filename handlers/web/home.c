@@ -3,6 +3,7 @@
 
 #include "driver/fleet/names.h"
 #include "handlers/web/render.h"
+#include "store/shard.h"
 
 /* ---- counts ---- */
 
@@ -229,6 +230,50 @@ static void adapters(struct hfd_html *h, const struct hfd_web_page *p)
     hfd_html_lit(h, "</tbody></table></div></section>");
 }
 
+/* ---- replicas ---- */
+
+static void replica_row(struct hfd_html *h, const struct hfd_replica_seen *r)
+{
+    hfd_html_lit(h, "<tr><th scope=\"row\">");
+    hfd_html_text(h, r->name.len > 0 ? r->name : r->id);
+    hfd_html_lit(h, "</th><td class=\"n\" data-h=\"Last seen\">");
+    if (r->live)
+        hfd_html_lit(h, "<span class=\"w good\">live</span> ");
+    else
+        hfd_html_lit(h, "<span class=\"w warn\">GONE</span> ");
+    hfd_html_time(h, r->beat_us);
+    hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Since\">");
+    hfd_html_time(h, r->started_us);
+    hfd_html_lit(h, "</td><td data-h=\"Version\">");
+    hfd_html_text(h, r->version);
+    hfd_html_lit(h, " <span class=\"dim\">schema ");
+    hfd_html_int(h, r->schema);
+    hfd_html_lit(h, "</span></td><td class=\"n\" data-h=\"Shards\">");
+    hfd_html_int(h, r->shards);
+    hfd_html_lit(h, " of ");
+    hfd_html_int(h, HFD_SHARDS);
+    hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Settings\">epoch ");
+    hfd_html_int(h, r->settings_epoch);
+    if (r->outdated)
+        hfd_html_lit(h, " <span class=\"w warn\">OLDER</span>");
+    hfd_html_lit(h, "</td></tr>");
+}
+
+/* Only a shared store has replicas. */
+static void replicas(struct hfd_html *h, const struct hfd_web_page *p)
+{
+    if (p->replicas.count == 0)
+        return;
+    hfd_html_lit(h, "<section aria-labelledby=\"replicas\"><h2 id=\"replicas\">Replicas</h2>"
+                    "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Replica</th>"
+                    "<th scope=\"col\">Last seen</th><th scope=\"col\">Since</th>"
+                    "<th scope=\"col\">Version</th><th scope=\"col\">Shards</th>"
+                    "<th scope=\"col\">Settings</th></tr></thead><tbody>");
+    for (size_t i = 0; i < p->replicas.count; i++)
+        replica_row(h, &p->replicas.items[i]);
+    hfd_html_lit(h, "</tbody></table></div></section>");
+}
+
 /* ---- the last day ---- */
 
 static void history(struct hfd_html *h, const struct hfd_web_page *p)
@@ -304,6 +349,7 @@ void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p)
         trouble(h, p);
         working(h, p);
         adapters(h, p);
+        replicas(h, p);
         history(h, p);
         hfd_html_lit(h, "<p><a href=\"/?list=all\">All resources</a></p>");
     }

@@ -92,6 +92,8 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_adapters_read(&c, &p->adapters);
     if (rc == HFD_OK)
         rc = hfd_lately_read(&c, &p->lately);
+    if (rc == HFD_OK && p->app->keeper != NULL)
+        rc = hfd_replicas_read(tx, p->now_us, p->mem, &p->replicas, err);
     return rc == HFD_OK ? read_history(&c, p) : rc;
 }
 

@@ -10,6 +10,7 @@
 #include "driver/core/lately.h"
 #include "driver/core/orphans.h"
 #include "driver/core/overview.h"
+#include "driver/replica/seen.h"
 #include "handlers/http/http.h"
 
 #define HFD_WEB_TROUBLE_MAX 100
@@ -34,6 +35,7 @@ struct hfd_web_page {
     size_t working_count;
     struct hfd_orphans orphans;
     struct hfd_adapters_seen adapters;
+    struct hfd_replicas_seen replicas; /* of a shared store; with SQLite there are none */
     struct hfd_lately lately;
     struct hfd_history_list history; /* the newest first, of the last 24 hours */
 

@@ -580,6 +580,7 @@ class OpenApi(Case):
         self.call("deleteOrphan", 202, id=made.json["id"])
         self.assertIn("deleted_time", self.call("listOrphans", 200).json["items"][0])
         self.assertEqual(self.call("listTokens", 200).json, {"items": []})
+        self.assertEqual(self.call("listReplicas", 200).json, {"items": []})
         self.call("getBackup", 200)
         self.call("deleteOrphan", 404, id="2none")
         self.call("deleteOrphan", 409, id=plain.json["id"])

@@ -53,6 +53,11 @@ class StatusPage(Case):
                     202)
         return gid
 
+    def test_no_replicas(self):
+        """The only server of its data lists no replicas, and its page has no place for them."""
+        self.assertEqual(self.ops.get("/admin/replicas").json, {"items": []})
+        self.assertNotIn("replicas", self.page().lower())
+
     def test_home(self):
         """Trouble comes first and with its sentence; then what is under way with its adapters,
         the adapters, and the last day.

@@ -158,6 +158,37 @@ class Keys(Case):
         self.assertEqual(self.replica().start().sigterm(), 0)
 
 
+class Listed(Case):
+    def test_listed(self):
+        """Each replica lists both, in the API and on its page. One that was killed is gone."""
+        first, second = self.replica().start(), self.replica().start()
+        ops = [self.client(server, ops=True) for server in (first, second)]
+        for client in ops:
+            lib.eventually(lambda c=client: sorted(r["shards"] for r in self.listed(c)) == [8, 8],
+                           "both hold their share", WAIT_S)
+        one, other = self.listed(ops[0])
+        self.assertEqual(one["name"], other["name"])
+        self.assertNotEqual(one["id"], other["id"])
+        for replica in (one, other):
+            self.assertIs(replica["live"], True)
+            self.assertIs(replica["outdated"], False)
+            self.assertEqual(replica["settings_epoch"], one["settings_epoch"])
+            self.assertLess(replica["started_time"], replica["last_seen_time"])
+        page = ops[1].get("/").body.decode()
+        self.assertEqual(page.count(">live</span>"), 2)
+        self.assertEqual(page.count("8 of 16"), 2)
+        second.kill9()
+        lib.eventually(lambda: sorted((r["live"], r["shards"]) for r in self.listed(ops[0]))
+                       == [(False, 0), (True, 16)], "the killed one is gone", WAIT_S)
+        self.assertIn(">GONE</span>", ops[0].get("/").body.decode())
+
+    @staticmethod
+    def listed(client):
+        answer = client.get("/admin/replicas")
+        assert answer.status == 200, answer.body
+        return answer.json["items"]
+
+
 class Starts(Case):
     def test_waits(self):
         """A start without the database tries on until it is there; SIGTERM ends the wait."""

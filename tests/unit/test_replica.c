@@ -7,6 +7,7 @@
 #include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
 #include "driver/replica/plan.h"
+#include "driver/replica/seen.h"
 #include "driver/replica/wake.h"
 #include "store/db.h"
 #include "store/migrate.h"
@@ -595,6 +596,65 @@ static void rows_are_as_they_were_written(void **state)
     hfd_arena_fini(&mem);
 }
 
+/* ---- the list of all ---- */
+
+struct listed {
+    struct hfd_arena mem;
+    int64_t now_us;
+    struct hfd_replicas_seen found;
+};
+
+static hfd_rc txn_listed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct listed *l = arg;
+
+    return hfd_replicas_read(tx, l->now_us, &l->mem, &l->found, err);
+}
+
+static const struct hfd_replica_seen *find(const struct listed *l, struct fixture *fx, int i)
+{
+    struct hfd_keeper_state state;
+
+    hfd_keeper_state(fx->keepers[i], &state);
+    for (size_t k = 0; k < l->found.count; k++)
+        if (hfd_slice_is(l->found.items[k].id, state.id))
+            return &l->found.items[k];
+    fail_msg("replica %d is not listed", i);
+    return NULL;
+}
+
+static void replicas_are_listed(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_replica_seen *seen;
+    struct listed l = {.now_us = hfd_clock_wall_us(&fx->clock.clock)};
+
+    hfd_arena_init(&l.mem, 1 << 20);
+    assert_int_equal(hfd_store_update_wait(fx->store, txn_listed, &l, NULL), HFD_OK);
+    assert_int_equal(l.found.count, 0);
+    make(fx, 0, 1);
+    make(fx, 1, 2);
+    for (int i = 0; i < 2; i++) {
+        beat(fx, 0);
+        beat(fx, 1);
+    }
+    test_clock_advance(&fx->clock, HFD_REPLICA_LEASE_US - S);
+    beat(fx, 1);
+    test_clock_advance(&fx->clock, S);
+    l.now_us = hfd_clock_wall_us(&fx->clock.clock);
+    assert_int_equal(hfd_store_update_wait(fx->store, txn_listed, &l, NULL), HFD_OK);
+    assert_int_equal(l.found.count, 2);
+    seen = find(&l, fx, 0);
+    assert_true(!seen->live && seen->shards == 0 && seen->outdated && seen->settings_epoch == 1);
+    assert_true(seen->beat_us == l.now_us - HFD_REPLICA_LEASE_US &&
+                seen->beat_us == seen->started_us);
+    seen = find(&l, fx, 1);
+    assert_true(seen->live && seen->shards == 8 && !seen->outdated && seen->settings_epoch == 2);
+    assert_true(seen->schema == (int64_t)hfd_migrations_count &&
+                hfd_slice_is(seen->name, "machine") && seen->version.len > 0);
+    hfd_arena_fini(&l.mem);
+}
+
 /* ---- upkeep ---- */
 
 #define HOUR (3600 * S)
@@ -696,6 +756,7 @@ int main(void)
         TEST(sqlite_has_no_signals),
         TEST(the_newest_settings_hold),
         TEST(rows_are_as_they_were_written),
+        TEST(replicas_are_listed),
         TEST(marks_of_killed_programs_go_after_a_day),
         TEST(an_older_program_gives_no_sign_of_life),
     };

@@ -46,8 +46,17 @@ static const char sql_session[] =
     "   WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
     " set_config('jit', 'off', false), set_config('TimeZone', 'UTC', false),"
     " CASE WHEN current_setting('client_connection_check_interval', true) IS NOT NULL"
-    "   THEN set_config('client_connection_check_interval', '1000', false) END"
+    "   THEN set_config('client_connection_check_interval', '1000', false) END%s"
     " FROM pg_database d WHERE d.datname = current_database()";
+
+/*
+ * The writer finds each row by a key, and has an index for it. Without statistics, as on tables
+ * that grew a minute ago, the planner takes them for small and reads them whole.
+ */
+static const char sql_by_index[] =
+    ", set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
+    " set_config('enable_mergejoin', 'off', false),"
+    " set_config('plan_cache_mode', 'force_generic_plan', false)";
 
 static hfd_rc refuse(struct hfd_db *db, struct hfd_err *e, struct hfd_err *err)
 {
@@ -93,13 +102,14 @@ hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
 {
     const long long answer_ms = hfd_pg_answer_us(db) / 1000;
     const long long server_ms = answer_ms * SERVER_SHARE;
-    char sql[sizeof(sql_session) + 64];
+    char sql[sizeof(sql_session) + sizeof(sql_by_index) + 64];
     PGresult *r;
     struct hfd_err e;
     hfd_rc rc;
 
     (void)snprintf(sql, sizeof(sql), sql_session, answer_ms, server_ms,
-                   db->mode == HFD_DB_WRITER ? 0LL : server_ms);
+                   db->mode == HFD_DB_WRITER ? 0LL : server_ms,
+                   db->mode == HFD_DB_WRITER ? sql_by_index : "");
     rc = hfd_pg_run(db, sql, &r, err);
     if (rc != HFD_OK)
         return rc;

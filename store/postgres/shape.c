@@ -559,6 +559,13 @@ void hfd_shape_set(const struct hfd_shape *shape, struct hfd_buf *sql)
     add_piece(sql, shape->tail);
 }
 
+/* Keeps the planner from reading the whole table for a join: each element is looked up alone. */
+static void add_fence(struct hfd_buf *sql, const char *text)
+{
+    if (strstr(text, " OFFSET ") == NULL)
+        hfd_buf_lit(sql, " OFFSET 0");
+}
+
 void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct hfd_buf *sql)
 {
     hfd_buf_lit(sql, "SELECT x.n, q.* FROM unnest(");
@@ -567,6 +574,7 @@ void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct 
     add_list(sql, shape->params, "p");
     hfd_buf_lit(sql, ", n) CROSS JOIN LATERAL (");
     add_piece(sql, hfd_slice_of(text));
+    add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q");
 }
 
@@ -575,7 +583,9 @@ void hfd_shape_set_follow(const char *via, const char *text, struct hfd_buf *sql
     hfd_buf_lit(sql, "SELECT x.n, d.k1, q.* FROM unnest($1) WITH ORDINALITY AS x(p1, n)"
                      " CROSS JOIN LATERAL (");
     add_piece(sql, hfd_slice_of(via));
+    add_fence(sql, via);
     hfd_buf_lit(sql, ") AS d(k1) LEFT JOIN LATERAL (");
     add_piece_from(sql, hfd_slice_of(text), "d.k");
+    add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q ON TRUE");
 }

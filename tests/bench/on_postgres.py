@@ -1,0 +1,261 @@
+"""./dev bench --store postgres: the program on PostgreSQL, each thing beside its yardstick.
+
+It starts a PostgreSQL of its own on 127.0.0.1, with fsync, below build/. tests/bench/run calls it.
+"""
+import concurrent.futures
+import glob
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import postgres  # noqa: E402  pylint: disable=wrong-import-position
+
+# The last one leaves rows that the program does not read.
+NAMES = ("cpu", "get", "replicas", "standby", "put")
+REPLICAS = 4
+GET_RATIO = 0.35
+STANDBY_S = 60
+
+
+def bench_of(run):
+    """The class of these measurements. run -- the module tests/bench/run"""
+
+    class Server(run.Server):
+        """One replica: a database in place of a data folder."""
+        store = keys = None
+
+        def place(self):
+            return ["--store", self.store, "--keys", self.keys]
+
+    class Primary(postgres.Postgres):
+        """The server whose commits are on disk, below build/."""
+        standby = None
+
+        def cpu_s(self):
+            """Processor time of all its processes, also of those that have ended."""
+            with open("/proc/%d/stat" % self.proc.pid, encoding="ascii") as f:
+                ended = sum(map(int, f.read().rsplit(")", 1)[1].split()[13:15]))
+            total = ended * 1e9 / os.sysconf("SC_CLK_TCK")
+            for pid in self.processes():
+                try:
+                    with open("/proc/%d/schedstat" % pid, encoding="ascii") as f:
+                        total += int(f.read().split()[0])
+                except OSError:
+                    continue
+            return total / 1e9
+
+        def start_standby(self):
+            """A second server that repeats what this one writes."""
+            self.standby = postgres.Postgres(fsync=True, settings=["hot_standby = on"])
+            subprocess.run(postgres.as_owner(
+                os.path.join(self.bin, "pg_basebackup"), "-d", self.url("postgres"), "-D",
+                self.standby.data, "-R", "-X", "stream", "-c", "fast"),
+                check=True, cwd=self.standby.dir, stdin=subprocess.DEVNULL)
+            with open(os.path.join(self.standby.data, "postgresql.conf"), "a",
+                      encoding="utf-8") as f:
+                f.write("".join(line + "\n" for line in self.standby.settings))
+            self.standby.made = True
+            self.standby.start()
+
+        def wait_for_standby(self, on):
+            """Makes commits wait for the standby, or not."""
+            self.query("ALTER SYSTEM SET synchronous_standby_names = '%s'" % ("*" if on else ""))
+            self.query("SELECT pg_reload_conf()")
+            end = time.monotonic() + STANDBY_S
+            want = "sync" if on else "async"
+            while self.query("SELECT sync_state FROM pg_stat_replication") != [[want]]:
+                if time.monotonic() > end:
+                    raise run.Failed("the standby does not become %s" % want)
+                time.sleep(0.05)
+
+        def end_standby(self):
+            self.wait_for_standby(False)
+            self.standby.close()
+            self.standby = None
+
+        def close(self):
+            if self.standby is not None:
+                self.standby.close()
+            super().close()
+
+    class OnPostgres(run.Bench):
+        def __init__(self, options):
+            super().__init__(options)
+            self.primary = Primary(fsync=True)
+            self.primary.start()
+            self.keys = os.path.join(self.dir, "keys")
+            subprocess.run([self.program, "keygen", "--keys", self.keys], check=True,
+                           stdout=subprocess.DEVNULL, env=self.plain_env())
+            self.replicas, self.next_n = [], 0
+            self.body = self.file("new.put", run.put_body())
+
+        @staticmethod
+        def plain_env():
+            return {k: v for k, v in os.environ.items() if not k.startswith("HFD_")}
+
+        def close(self):
+            super().close()
+            self.primary.close()
+
+        def replica(self, i=0):
+            """The i-th server on the database."""
+            while len(self.replicas) <= i:
+                s = Server(self.program, os.path.join(self.dir, "replica-%d" % len(self.replicas)))
+                s.store, s.keys = self.primary.url(), self.keys
+                self.servers.append(s)
+                s.start()
+                self.replicas.append(s)
+            return self.replicas[i]
+
+        def put(self, servers=None):
+            """PUTs of new GUResIDs at all these servers at once: their rate together."""
+            servers = servers or [self.replica()]
+            share = run.CONNECTIONS // len(servers)
+            before = self.primary.cpu_s()
+
+            def one(i):
+                return self.rate(servers[i], (202,), "/new%d-%d-@n@" % (self.next_n, i),
+                                 method="PUT", body=self.body, connections=share)
+            with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
+                samples = list(pool.map(one, range(len(servers))))
+            self.next_n += 1
+            done = sum(n for v in samples for n in v.out["statuses"].values())
+            rate = run.Sample(sum(samples))
+            rate.database_us = 1e6 * (self.primary.cpu_s() - before) / done
+            rate.done = done
+            return rate
+
+        def parts(self):
+            """The clusters that PUTs made, for reports: a file with a line for each."""
+            found, page = [], 1
+            while len(found) < run.FEW:
+                items = self.replica().document("%s/clusters?pageSize=100&page=%d"
+                                                % (run.BASE, page))["items"]
+                if not items:
+                    break
+                found += [r["href"].rsplit("/", 1)[1] for r in items]
+                page += 1
+            return self.file("parts", "".join("%s\t%s\n" % (i, a) for a in run.ROUND_OF_ADAPTERS
+                                              for i in found))
+
+        def report(self, items, state):
+            """Reports that confirm; the first of each adapter are news."""
+            before = self.primary.cpu_s()
+            v = self.rate(self.replica(), (201,), run.BASE + "/clusters/@1@/statuses",
+                          method="POST", items=items, in_order=True, first=state.get("next", 0),
+                          body=self.file("report.json", dict(run.REPORT, adapter="@2@")))
+            state["next"] = v.out["next"]
+            v.database_us = 1e6 * (self.primary.cpu_s() - before) / sum(
+                v.out["statuses"].values())
+            return v
+
+        def trips(self):
+            """Round trips, and commits."""
+            s = self.replica()
+            return (s.counter("hfd_store_round_trips_total"),
+                    s.counter("hfd_store_commits_total"))
+
+        # ---- the measurements ----
+
+        def run_put(self):
+            """A durable PUT beside libpq alone, with as many PUTs a commit."""
+            before, done = self.trips(), self.put().done
+            after = self.trips()
+            group = max(1, round(done / max(1, after[1] - before[1])))
+            state = {"first": 1}
+            guresid = self.primary.query("SELECT guresid FROM resource ORDER BY seq LIMIT 1")[0][0]
+
+            def alone():
+                cpu = self.primary.cpu_s()
+                out = self.tool("setwriter", "--url", self.primary.url(), "--guresid", guresid,
+                                "--group", group, "--ms", self.ms, "--first", state["first"])
+                state["first"] = out["next"]
+                v = run.Sample(out["rate"])
+                v.database_us = 1e6 * (self.primary.cpu_s() - cpu) / out["units"]
+                return v
+            puts, alones = self.turns(self.put, alone)
+            self.row("put", "durable PUT, cluster and nodepool", "1/s", puts,
+                     "libpq alone, sets of the same rows", alones, 0.6,
+                     note="%d clients; %d PUTs a commit; PostgreSQL's processor time %s us a PUT, "
+                     "yardstick %s us" % (run.CONNECTIONS, group, self.us(puts), self.us(alones)))
+
+        @staticmethod
+        def us(samples):
+            return "%.0f" % run.statistics.median(v.database_us for v in samples)
+
+        def run_cpu(self):
+            """PostgreSQL's processor time for a PUT and for a report; round trips of a group."""
+            self.put()
+            items, state = self.parts(), {}
+            with open(items, encoding="utf-8") as f:
+                lines = len(f.readlines())
+            while state.get("next", 0) < lines and not self.o.quick:
+                self.report(items, state)  # news: what all later reports confirm
+            before = self.trips()
+            puts = [self.put() for _ in range(self.pairs)]
+            between = self.trips()
+            reports = [self.report(items, state) for _ in range(self.pairs)]
+            after = self.trips()
+            for name, what, samples, budget, ends in (
+                    ("cpu/put", "durable PUT", puts, 150, (before, between)),
+                    ("cpu/report", "confirming report", reports, 90, (between, after))):
+                trips, commits = (b - a for a, b in zip(*ends))
+                self.row(name, "PostgreSQL's processor time for a " + what, "us",
+                         [v.database_us for v in samples], "none", [], budget, bound="<",
+                         of="value", note="%.2f round trips a commit; %.0f a second"
+                         % (trips / max(1, commits), run.statistics.median(samples)))
+
+        def run_get(self):
+            """GET beside the same on SQLite."""
+            self.put()
+            found = self.primary.query("SELECT guresid FROM resource ORDER BY seq LIMIT %d"
+                                       % run.FEW)
+            items = self.file("polled", "".join(r[0] + "\n" for r in found))
+            s, few = self.getter(self.program, run.FEW)
+            gets, others = self.turns(
+                lambda: self.rate(self.replica(), (202,), "/@1@", items=items), few)
+            self.row("get", "GET of %d resources" % run.FEW, "1/s", gets, "on SQLite", others,
+                     GET_RATIO)
+            self.stopped(s.data)
+
+        def run_replicas(self):
+            """Four servers beside one, with as many clients in all."""
+            every = [self.replica(i) for i in range(REPLICAS)]
+            many, one = self.turns(lambda: self.put(every), self.put)
+            self.row("replicas", "durable PUT at %d replicas" % REPLICAS, "1/s", many,
+                     "at one of them", one, 1.6,
+                     note="all share %d processors with PostgreSQL and the clients"
+                     % len(os.sched_getaffinity(0)))
+
+        def run_standby(self):
+            """Commits that wait for a second server."""
+            self.primary.start_standby()
+
+            def with_standby(on):
+                self.primary.wait_for_standby(on)
+                return self.put()
+            waits, others = self.turns(lambda: with_standby(True), lambda: with_standby(False))
+            self.primary.end_standby()
+            self.row("standby", "durable PUT with a synchronous standby", "1/s", waits,
+                     "with an asynchronous one", others, 0.7)
+
+        def run(self):
+            self.say_load()
+            for name in NAMES:
+                if name in self.o.names or not self.o.names:
+                    getattr(self, "run_" + name)()
+
+    return OnPostgres
+
+
+def available():
+    """Why it cannot run; None = it can."""
+    try:
+        postgres.programs()
+        postgres.owner()
+    except unittest.SkipTest as e:
+        return str(e)
+    return None if glob.glob("/proc/self/schedstat") else "the kernel counts no processor time"

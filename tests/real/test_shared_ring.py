@@ -212,6 +212,8 @@ class Starts(Case):
         try:
             lib.eventually(lambda: ops.get("/readyz").status == 503, "not ready", WAIT_S)
             self.assertEqual(ops.get("/livez").status, 200)
+            answer = self.client(server).get("/absent")
+            self.assertEqual((answer.status, answer.header("Retry-After")), (503, "2"))
         finally:
             lib.eventually(self.restarted, "PostgreSQL starts again", WAIT_S)
         lib.eventually(lambda: ops.get("/readyz").status == 200, "ready again", WAIT_S)

@@ -57,10 +57,17 @@ RULES = (
 )
 
 
-def faults(url):
-    """The faults in the tables of a database, as texts."""
+# With a remote HyperFleet, rows of `fleet` are copies that no list searches: they have no keys.
+OF_LISTS = ("a document with other conditions than it is found by",
+            "a Ready that its document does not say")
+
+
+def faults(url, remote=False):
+    """The faults in the tables of a database, as texts. remote: its HyperFleet is a remote one."""
     found = []
     for what, sql in RULES:
+        if remote and what in OF_LISTS:
+            continue
         rows = postgres.query(url, sql)
         if rows:
             found.append("%s: %s" % (what, rows[:5]))

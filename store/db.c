@@ -305,6 +305,16 @@ hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
     return engine_of(st)->stmt_col_text(st, at, mem);
 }
 
+hfd_rc hfd_db_root(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id, struct hfd_err *err)
+{
+    return engine_of(db)->root != NULL ? engine_of(db)->root(db, kind, id, err) : HFD_OK;
+}
+
+hfd_rc hfd_db_exclusive(struct hfd_db *db, struct hfd_err *err)
+{
+    return engine_of(db)->exclusive != NULL ? engine_of(db)->exclusive(db, err) : HFD_OK;
+}
+
 const char *hfd_db_sql_number(const struct hfd_db *db)
 {
     const struct hfd_engine *engine = engine_of(db);

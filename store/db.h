@@ -77,6 +77,19 @@ struct hfd_db_follow {
  */
 HFD_MUST_CHECK hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
                                     hfd_slice key, struct hfd_err *err);
+/** What a root is named by: store/roots.h. */
+enum hfd_db_root {
+    HFD_DB_ROOT_RESOURCE,
+    HFD_DB_ROOT_FLEET
+};
+/** Notes a root of the group, before its first burst. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_db_root(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id,
+                                  struct hfd_err *err);
+/**
+ * Lets the group run alone. @return HFD_OK: it does, or will. HFD_BUSY: it is undone, and shall run
+ * again; it is alone then
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_exclusive(struct hfd_db *db, struct hfd_err *err);
 /** Returns true when hfd_db_look will have the jobs run again: their outcomes mean nothing. */
 bool hfd_db_is_looking(const struct hfd_db *db);
 /** @return also HFD_BUSY: it is rolled back, and shall run again */

@@ -21,6 +21,9 @@ struct hfd_engine {
     hfd_rc (*look)(struct hfd_db *db, bool *again, struct hfd_err *err);
     hfd_rc (*follow)(struct hfd_db *db, const struct hfd_db_follow *follow, hfd_slice key,
                      struct hfd_err *err);
+    /* Two NULL = groups never write at the same time. */
+    hfd_rc (*root)(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id, struct hfd_err *err);
+    hfd_rc (*exclusive)(struct hfd_db *db, struct hfd_err *err);
     bool (*is_looking)(const struct hfd_db *db);
     hfd_rc (*commit)(struct hfd_db *db, struct hfd_err *err);
     void (*rollback)(struct hfd_db *db);

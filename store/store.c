@@ -93,15 +93,15 @@ static void wake_waiter(struct hfd_sink *sink, struct hfd_job *list)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
-                             struct hfd_err *err)
+hfd_rc hfd_store_job_wait(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
 {
     struct waiter w = {.sink = {wake_waiter},
                        .lock = PTHREAD_MUTEX_INITIALIZER,
                        .posted = PTHREAD_COND_INITIALIZER};
-    struct hfd_job job = {.fn = fn, .arg = arg, .sink = &w.sink};
-    hfd_rc rc = hfd_store_update(store, &job, err);
+    hfd_rc rc;
 
+    job->sink = &w.sink;
+    rc = hfd_store_update(store, job, err);
     if (rc == HFD_OK) {
         while (store->stepped && !w.done)
             hfd_store_step(store);
@@ -109,13 +109,21 @@ hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
         while (!w.done)
             (void)pthread_cond_wait(&w.posted, &w.lock);
         (void)pthread_mutex_unlock(&w.lock);
-        rc = job.rc;
+        rc = job->rc;
         if (rc != HFD_OK && err != NULL)
-            *err = job.err;
+            *err = job->err;
     }
     (void)pthread_cond_destroy(&w.posted);
     (void)pthread_mutex_destroy(&w.lock);
     return rc;
+}
+
+hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
+                             struct hfd_err *err)
+{
+    struct hfd_job job = {.fn = fn, .arg = arg};
+
+    return hfd_store_job_wait(store, &job, err);
 }
 
 bool hfd_store_ok(const struct hfd_store *store)

@@ -3,6 +3,8 @@
 
 #include "store/row_io.h"
 
+#include <stdlib.h>
+
 /* clang-format off */
 static const char sql_count_add[] =
     "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (?1, ?2, ?3, ?4, ?5)"
@@ -34,26 +36,43 @@ static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_coun
     return rc;
 }
 
-static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
-                        struct hfd_err *err)
+static hfd_rc add_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
+                      struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = prepare(tx, sql_count_add, key, &st, err);
+    const hfd_rc rc = prepare(tx, sql_count_add, key, &st, err);
 
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 5, by);
-    rc = hfd_stmt_run(st, NULL, err);
-    if (rc != HFD_OK || by > 0)
-        return rc;
-    rc = prepare(tx, sql_count_drop, key, &st, err);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+static hfd_rc drop_empty(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    const hfd_rc rc = prepare(tx, sql_count_drop, key, &st, err);
+
     return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+}
+
+static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
+                        struct hfd_err *err)
+{
+    const hfd_rc rc = add_sum(tx, key, by, err);
+
+    return rc == HFD_OK && by < 0 ? drop_empty(tx, key, err) : rc;
+}
+
+static struct hfd_count_key key_of(const struct hfd_totals_place *p)
+{
+    return (struct hfd_count_key){
+        p->kind, p->field, {p->text, p->name_len}, {p->text + p->name_len, p->value_len}};
 }
 
 static hfd_rc write_place(struct hfd_txn *tx, struct hfd_totals_place *p, struct hfd_err *err)
 {
-    const struct hfd_count_key key = {
-        p->kind, p->field, {p->text, p->name_len}, {p->text + p->name_len, p->value_len}};
+    const struct hfd_count_key key = key_of(p);
     const int64_t by = p->by;
 
     p->by = 0;
@@ -77,6 +96,25 @@ static bool is_of(const struct hfd_totals_place *p, const struct hfd_count_key *
            hfd_slice_eq((hfd_slice){p->text + p->name_len, p->value_len}, key->value);
 }
 
+/*
+ * Where another total has the place: the next one that is empty or of the key; `first` if there is
+ * none. A sum that is written early is out of order.
+ */
+static struct hfd_totals_place *place_beside(struct hfd_totals *totals,
+                                             const struct hfd_count_key *key,
+                                             struct hfd_totals_place *first)
+{
+    const size_t at = (size_t)(first - totals->places);
+
+    for (size_t i = 1; i < HFD_TOTALS_PLACES; i++) {
+        struct hfd_totals_place *p = &totals->places[(at + i) % HFD_TOTALS_PLACES];
+
+        if (p->by == 0 || is_of(p, key))
+            return p;
+    }
+    return first;
+}
+
 hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
                       struct hfd_err *err)
 {
@@ -86,6 +124,8 @@ hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64
     if (tx->totals == NULL || key->name.len + key->value.len > HFD_TOTALS_TEXT_MAX)
         return write_sum(tx, key, by, err);
     p = place_of(tx->totals, key);
+    if (p->by != 0 && !is_of(p, key) && hfd_db_gathers(tx->db))
+        p = place_beside(tx->totals, key, p);
     if (p->by == 0 || !is_of(p, key)) {
         rc = write_place(tx, p, err);
         if (rc != HFD_OK)
@@ -104,10 +144,49 @@ hfd_rc hfd_totals_add(struct hfd_txn *tx, const struct hfd_count_key *key, int64
     return HFD_OK;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    const struct hfd_count_key x = key_of(*(struct hfd_totals_place *const *)a);
+    const struct hfd_count_key y = key_of(*(struct hfd_totals_place *const *)b);
+    const int names = hfd_slice_cmp(x.name, y.name);
+
+    if (x.kind != y.kind || x.field != y.field)
+        return x.kind != y.kind ? (int)x.kind - (int)y.kind : (int)x.field - (int)y.field;
+    return names != 0 ? names : hfd_slice_cmp(x.value, y.value);
+}
+
+/* Groups that write at the same time lock the rows in one order. */
+static hfd_rc write_in_order(struct hfd_txn *tx, struct hfd_err *err)
+{
+    struct hfd_totals_place *all[HFD_TOTALS_PLACES];
+    size_t count = 0;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; i < HFD_TOTALS_PLACES; i++)
+        if (tx->totals->places[i].by != 0)
+            all[count++] = &tx->totals->places[i];
+    qsort(all, count, sizeof(all[0]), by_key);
+    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+        const struct hfd_count_key key = key_of(all[i]);
+
+        rc = add_sum(tx, &key, all[i]->by, err);
+    }
+    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+        const struct hfd_count_key key = key_of(all[i]);
+
+        if (all[i]->by < 0)
+            rc = drop_empty(tx, &key, err);
+        all[i]->by = 0;
+    }
+    return rc;
+}
+
 hfd_rc hfd_totals_write(struct hfd_txn *tx, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
+    if (hfd_db_gathers(tx->db))
+        return write_in_order(tx, err);
     for (size_t i = 0; rc == HFD_OK && i < HFD_TOTALS_PLACES; i++)
         rc = write_place(tx, &tx->totals->places[i], err);
     return rc;

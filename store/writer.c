@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #define RERUNS_MAX 8                    /* of one batch */
-#define RUNS_MAX 4                      /* of one batch that others or the connection undid */
+#define RUNS_MAX 6                      /* of one batch that others or the connection undid */
 #define RECONNECT_US (5 * HFD_US_PER_S) /* how long a batch waits for a connection */
 #define RECONNECT_PAUSE_MS 100
 #define SHARED_BATCH_MAX 512 /* jobs of a group with HFD_NUMBERS_MAX numbers */
@@ -144,6 +144,8 @@ static hfd_rc want_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_er
 
         if (!job->apart && job->wants != NULL)
             (void)job->wants(&tx, job->arg, &unused);
+        if (!job->apart && !tx.rooted && hfd_db_exclusive(w->db, err) != HFD_OK)
+            return err->rc;
     }
     return hfd_db_look(w->db, &again, err);
 }

@@ -4,6 +4,7 @@
 #include "driver/core/parts_int.h"
 #include "driver/fleet/names.h"
 #include "store/fleet_children.h"
+#include "store/roots.h"
 #include "store/rows_report.h"
 
 #include <stdlib.h>
@@ -106,6 +107,14 @@ static hfd_rc fail_taken(const struct hfd_ctx *c, const struct wish *wish,
         HFD_SLICE_FMT(rc == HFD_OK ? part.guresid : HFD_SLICE("")));
 }
 
+/* An orphan has a root of its own. */
+static hfd_rc adopt(const struct apply *a, const struct wish *wish, const struct hfd_fleet_row *f)
+{
+    const hfd_rc rc = a->preview == NULL ? hfd_roots_leave(a->c->tx, a->c->err) : HFD_OK;
+
+    return rc == HFD_OK ? patch(a, f, wish->part) : rc;
+}
+
 /* Another resource of HyperFleet has the name: adopts it if it is an orphan of ours. */
 static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd_fleet_row *out)
 {
@@ -121,7 +130,7 @@ static hfd_rc adopt_by_name(struct apply *a, const struct wish *wish, struct hfd
     if (rc != HFD_OK)
         return rc;
     if (ours)
-        return patch(a, out, wish->part);
+        return adopt(a, wish, out);
     return fail_taken(c, wish, out);
 }
 
@@ -252,7 +261,7 @@ static hfd_rc adopt_or_create(struct apply *a, const struct wish *wish, struct h
         return rc == HFD_OK ? create(a, wish, out) : rc;
     a->made = true;
     rc = hfd_fleet_row_get(a->c->tx, orphan, a->c->mem, out, a->c->err);
-    return rc == HFD_OK ? patch(a, out, wish->part) : rc;
+    return rc == HFD_OK ? adopt(a, wish, out) : rc;
 }
 
 /* True for a part without an id that is now wanted under another name, or in another cluster. */

@@ -4,6 +4,7 @@
 #include "driver/core/history.h"
 #include "driver/core/judge.h"
 #include "driver/core/parts_int.h"
+#include "store/roots.h"
 #include "store/rows_history.h"
 
 /* ---- reading ---- */
@@ -227,6 +228,9 @@ hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct hfd_call *call, 
 
     if (lost == HFD_LOST_NOTHING)
         return HFD_OK;
+    rc = hfd_roots_leave(c->tx, c->err);
+    if (rc != HFD_OK)
+        return rc;
     rc = lost == HFD_LOST_IN_ROWS ? restore_from_rows(c, call, found)
                                   : restore_by_seeking(c, call, found);
     found->exists = rc == HFD_OK;
@@ -284,8 +288,10 @@ hfd_rc hfd_lookup_restore_objects(const struct hfd_ctx *c, const struct hfd_call
         .spec = HFD_SLICE("{\"" HFD_LOST_MEMBER "\":true}"),
         .owner_id = HFD_SLICE("")};
     struct hfd_backend_written w;
-    hfd_rc rc = make_labels(c, call->guresid, &in.labels);
+    hfd_rc rc = hfd_roots_leave(c->tx, c->err);
 
+    if (rc == HFD_OK)
+        rc = make_labels(c, call->guresid, &in.labels);
     if (in.name.p == NULL)
         return hfd_fail_nomem(c->err, "make a lost resource again");
     if (rc == HFD_OK)

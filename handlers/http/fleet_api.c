@@ -12,6 +12,7 @@
 #include "driver/core/adapters_seen.h"
 #include "driver/fleet/names.h"
 #include "driver/health/intake.h"
+#include "store/roots.h"
 #include "store/rows_wants.h"
 
 static hfd_rc own_param(const struct hfd_exchange *x, const char *name, struct hfd_arena *mem,
@@ -333,7 +334,9 @@ static hfd_rc want_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const struct hfd_wants_report wants = {cmd->id, cmd->owner_id, cmd->in.report.adapter,
                                            cmd->call.mem};
 
-    return hfd_wants_report(tx, &wants, err);
+    const hfd_rc rc = hfd_root_fleet(tx, cmd->id, err);
+
+    return rc == HFD_OK ? hfd_wants_report(tx, &wants, err) : rc;
 }
 
 static void count_report(const struct hfd_fleet_command *cmd, const char *outcome)

@@ -392,8 +392,27 @@ static hfd_rc send_reads(struct sending *s, struct hfd_err *err)
 
 /* ---- transactions ---- */
 
+/* Twice: see hfd_roots_sql. */
+static hfd_rc send_roots(struct sending *s, struct hfd_err *err)
+{
+    const struct source from = {.sql = hfd_roots_sql, .form = ONE_READ};
+    const struct sent sent = {.answer = NOTHING, .what = "the locks of a group"};
+    struct hfd_pg_burst_text *t = text_of(s->db, &from);
+    const hfd_slice names = hfd_roots_array(s->burst->roots, &s->mem);
+    struct params p = {.count = 0};
+    hfd_rc rc = HFD_OK;
+
+    if (t == NULL || names.p == NULL || !set_param(s, &p, names, hfd_pg_array_type(HFD_VALUE_TEXT)))
+        return hfd_fail_nomem(err, sent.what);
+    for (int i = 0; rc == HFD_OK && i < 2; i++)
+        rc = send_prepared(s, t, &p, &sent, err);
+    return rc;
+}
+
 static hfd_rc send_begin(struct sending *s, struct hfd_err *err)
 {
+    const struct hfd_roots *roots = s->burst->roots;
+    const bool alone = roots == NULL || roots->alone || roots->count == 0;
     struct hfd_db *db = s->db;
     hfd_rc rc;
 
@@ -402,7 +421,9 @@ static hfd_rc send_begin(struct sending *s, struct hfd_err *err)
     db->in_txn = true;
     db->changes_before = db->changes;
     rc = send_text(s, "BEGIN", NOTHING, err);
-    return rc == HFD_OK ? send_text(s, HFD_PG_SQL_LOCK, NOTHING, err) : rc;
+    if (rc == HFD_OK)
+        rc = send_text(s, alone ? HFD_PG_SQL_LOCK : HFD_PG_SQL_SHARE, NOTHING, err);
+    return rc == HFD_OK && !alone ? send_roots(s, err) : rc;
 }
 
 static hfd_rc send_commit(struct sending *s, struct hfd_err *err)

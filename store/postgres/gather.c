@@ -27,6 +27,7 @@ static hfd_rc send_burst(struct hfd_db *db, struct hfd_burst *burst, const char 
     hfd_rc rc;
 
     burst->begins = db->in_transaction && !db->begun;
+    burst->roots = &db->roots;
     burst->writes = db->writes.first;
     burst->knowns = &db->knowns;
     db->begun = db->begun || burst->begins;
@@ -75,7 +76,9 @@ static hfd_rc begin(struct hfd_db *db, enum hfd_gather_mode mode, struct hfd_err
     db->begun = false;
     db->mode = db->alone ? HFD_GATHER_DIRECT : mode;
     db->counts.alone += db->alone;
-    db->alone = db->missed = db->blocked = db->surprised = false;
+    hfd_roots_clear(&db->roots);
+    db->roots.alone = db->mode == HFD_GATHER_DIRECT || db->leaves_roots;
+    db->alone = db->missed = db->blocked = db->surprised = db->leaves_roots = false;
     db->looks = 0;
     return HFD_OK;
 }
@@ -105,7 +108,7 @@ static void gather_rollback(struct hfd_db *db)
         return;
     if (db->begun)
         hfd_db_rollback(db->inner);
-    db->alone = db->surprised;
+    db->alone = db->surprised && !db->leaves_roots;
     end_transaction(db);
 }
 
@@ -148,6 +151,30 @@ static hfd_rc gather_look(struct hfd_db *db, bool *again, struct hfd_err *err)
     return rc;
 }
 
+static hfd_rc gather_root(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id,
+                          struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_roots_add(&db->roots, kind, id, err);
+
+    HFD_ASSERT(!db->begun || db->roots.alone);
+    if (rc != HFD_OK)
+        db->roots.alone = true;
+    return rc;
+}
+
+/* A group without roots is alone. One that has begun with roots runs again. */
+static hfd_rc gather_exclusive(struct hfd_db *db, struct hfd_err *err)
+{
+    if (!db->in_transaction || db->roots.alone)
+        return HFD_OK;
+    if (!db->begun) {
+        db->roots.alone = true;
+        return HFD_OK;
+    }
+    db->surprised = db->leaves_roots = true;
+    return hfd_fail(err, HFD_BUSY, "store: the group runs again, without another one beside it");
+}
+
 static bool gather_is_looking(const struct hfd_db *db)
 {
     return db->missed || db->blocked || db->surprised;
@@ -173,6 +200,7 @@ static void gather_close(struct hfd_db **db)
     hfd_stmt_slots_clear(&own->stmts, end_stmt);
     hfd_db_close(&own->inner);
     hfd_writes_fini(&own->writes);
+    hfd_roots_clear(&own->roots);
     hfd_knowns_fini(&own->knowns);
     free(own);
     *db = NULL;
@@ -357,6 +385,8 @@ static const struct hfd_engine engine = {
     .begin_group = gather_begin_group,
     .look = gather_look,
     .follow = hfd_gather_follow,
+    .root = gather_root,
+    .exclusive = gather_exclusive,
     .is_looking = gather_is_looking,
     .commit = gather_commit,
     .rollback = gather_rollback,
@@ -416,6 +446,7 @@ hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, struct hfd_db 
     db->inner = inner;
     db->burst = burst;
     hfd_writes_init(&db->writes);
+    hfd_roots_clear(&db->roots);
     hfd_knowns_init(&db->knowns);
     return HFD_OK;
 }

@@ -19,12 +19,14 @@
 
 #include "store/engine.h"
 #include "store/postgres/known.h"
+#include "store/postgres/roots.h"
 #include "store/postgres/writes.h"
 
 /** Statements that are sent at once, the writes first, and their results. */
 struct hfd_burst {
-    bool begins;  /* a transaction, before all of them */
-    bool commits; /* behind them, if all of them do what is expected */
+    bool begins;                   /* a transaction, before all of them */
+    bool commits;                  /* behind them, if all of them do what is expected */
+    const struct hfd_roots *roots; /* of a burst that begins: the locks */
     const struct hfd_write_set *writes;
     struct hfd_known *reads;   /* linked by in_wanted */
     struct hfd_knowns *knowns; /* where rows of the reads are added */

@@ -19,12 +19,14 @@ struct hfd_db {
     hfd_burst_fn *burst;
     enum hfd_gather_mode mode;
     bool in_transaction;
-    bool begun;     /* the other engine's transaction has begun */
-    bool missed;    /* looking: a read was not known */
-    bool blocked;   /* looking: a read was hidden by a write of this run */
-    bool surprised; /* the transaction is of no use */
-    bool alone;     /* the next transaction sends each statement on its own */
-    int looks;      /* of this transaction */
+    bool begun;        /* the other engine's transaction has begun */
+    bool missed;       /* looking: a read was not known */
+    bool blocked;      /* looking: a read was hidden by a write of this run */
+    bool surprised;    /* the transaction is of no use */
+    bool alone;        /* the next transaction sends each statement on its own */
+    bool leaves_roots; /* the next transaction is alone */
+    struct hfd_roots roots;
+    int looks; /* of this transaction */
     struct hfd_writes writes;
     struct hfd_knowns knowns;
     struct hfd_gather_counts counts;

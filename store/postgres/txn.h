@@ -21,6 +21,8 @@
 
 /** Waits for the lock of all writing groups, to the end of the transaction. */
 #define HFD_PG_SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
+/** The same beside other groups that have roots. */
+#define HFD_PG_SQL_SHARE "SELECT pg_advisory_xact_lock_shared(" HFD_PG_LOCK_WRITE ")"
 #define HFD_PG_MARK_MAX 192
 /** Writes the statement that marks the present commit. @param sql  of HFD_PG_MARK_MAX */
 void hfd_pg_mark(const struct hfd_db *db, char *sql);

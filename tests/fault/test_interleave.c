@@ -8,6 +8,7 @@
  */
 #include "driver/base/log.h"
 #include "store/db.h"
+#include "store/roots.h"
 #include "store/rows_history.h"
 #include "store/txn.h"
 #include "tests/lib/place.h"
@@ -35,11 +36,29 @@ static struct {
     bool inside, go;
 } hold = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* The root of the thread's next call, as the program would name it. */
+static _Thread_local struct {
+    const char *guresid, *cluster; /* GUResIDs */
+    hfd_slice fleet_id;
+} own_root;
+
 struct held {
     const struct hfd_store *store;
     hfd_txn_fn *fn;
     void *arg;
+    const char *guresid, *cluster;
+    hfd_slice fleet_id;
 };
+
+static hfd_rc want_roots(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct held *h = arg;
+    hfd_rc rc = h->guresid != NULL ? hfd_root_resource(tx, hfd_slice_of(h->guresid), err) : HFD_OK;
+
+    if (rc == HFD_OK && h->cluster != NULL)
+        rc = hfd_root_resource(tx, hfd_slice_of(h->cluster), err);
+    return rc == HFD_OK && h->fleet_id.len > 0 ? hfd_root_fleet(tx, h->fleet_id, err) : rc;
+}
 
 static hfd_rc txn_held(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
@@ -58,17 +77,16 @@ static hfd_rc txn_held(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc __real_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
-                                    struct hfd_err *err);
 hfd_rc __wrap_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
                                     struct hfd_err *err);
 
 hfd_rc __wrap_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
                                     struct hfd_err *err)
 {
-    struct held h = {store, fn, arg};
+    struct held h = {store, fn, arg, own_root.guresid, own_root.cluster, own_root.fleet_id};
+    struct hfd_job job = {.fn = txn_held, .wants = want_roots, .arg = &h};
 
-    return __real_hfd_store_update_wait(store, txn_held, &h, err);
+    return hfd_store_job_wait(store, &job, err);
 }
 
 /* ---- replicas: each a world with a thread of its own ---- */
@@ -83,6 +101,7 @@ struct replica {
     bool busy, end;
     /* of acts */
     const char *guresid, *body, *adapter;
+    const char *cluster; /* of the nodepool in body: its GUResID; NULL = none */
     hfd_slice target;
     hfd_rc rc;
     struct hfd_answer_doc answer;
@@ -93,6 +112,8 @@ static struct {
     pthread_cond_t changed;
     struct replica r[2];
     PGconn *looker;
+    bool overtook; /* the second call of interleave() was done before the first went on */
+    bool waited;   /* it waited for a root, or for the lock of all groups */
 } fx = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void *replica_run(void *arg)
@@ -151,15 +172,20 @@ static void do_now(struct replica *r, act_fn *act)
     await(r);
 }
 
-/* Says if a connection to the database waits for a lock of another. */
-static bool is_waiting(void)
+static bool is_there(const char *sql)
 {
-    PGresult *result = PQexec(fx.looker, "SELECT 1 FROM pg_locks WHERE NOT granted");
+    PGresult *result = PQexec(fx.looker, sql);
     bool found = PQntuples(result) > 0;
 
     assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
     PQclear(result);
     return found;
+}
+
+/* Says if a connection to the database waits for a lock of another. */
+static bool is_waiting(void)
+{
+    return is_there("SELECT 1 FROM pg_locks WHERE NOT granted");
 }
 
 /* The first call stops before it writes; the second runs until it is done or waits; both end. */
@@ -182,6 +208,8 @@ static void interleave(act_fn *first, act_fn *second)
     begin(&fx.r[1], second);
     for (int i = 0; i < WAITS && is_busy(&fx.r[1]) && !is_waiting(); i++)
         (void)poll(NULL, 0, 10);
+    fx.overtook = !is_busy(&fx.r[1]);
+    fx.waited = is_there("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'");
     (void)pthread_mutex_lock(&hold.mutex);
     hold.go = true;
     (void)pthread_cond_broadcast(&hold.changed);
@@ -244,9 +272,17 @@ static int teardown(void **state)
     "\",\"spec\":{\"n\":1}},\"nodepools\":[" pools "]}}}"
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
 
+#define SINGLE_IN(cluster, name)                                                                   \
+    "{\"type\":\"hyperfleet-nodepool\",\"driver\":{\"values\":{\"cluster_guresid\":\"" cluster     \
+    "\",\"nodepool\":" POOL(name) "}}}"
+#define SINGLE(name) SINGLE_IN("g", name)
+
 static void act_put(struct replica *r)
 {
+    own_root.guresid = r->guresid;
+    own_root.cluster = r->cluster;
     r->rc = world_put(&r->world, r->guresid, r->body, NULL, &r->answer);
+    own_root.guresid = own_root.cluster = NULL;
 }
 
 static void act_get(struct replica *r)
@@ -256,19 +292,25 @@ static void act_get(struct replica *r)
 
 static void act_delete(struct replica *r)
 {
+    own_root.guresid = r->guresid;
     r->rc = world_delete(&r->world, r->guresid, NULL, &r->answer);
+    own_root.guresid = NULL;
 }
 
 static void act_report(struct replica *r)
 {
+    own_root.fleet_id = r->target;
     (void)world_report(&r->world, r->target,
                        &(struct world_report){.adapter = r->adapter, .available = HFD_STATUS_TRUE});
+    own_root.fleet_id = HFD_SLICE_NONE;
 }
 
 static void act_finalize(struct replica *r)
 {
+    own_root.fleet_id = r->target;
     (void)world_report(&r->world, r->target,
                        &(struct world_report){.adapter = r->adapter, .finalized = true});
+    own_root.fleet_id = HFD_SLICE_NONE;
 }
 
 struct target_step {
@@ -317,6 +359,25 @@ static void act_add_pool(struct replica *r)
 static void act_delete_cluster(struct replica *r)
 {
     act_on_target(r, txn_delete_cluster);
+}
+
+/* A cluster with the label of "g", and no resource. */
+static hfd_rc txn_add_orphan(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct target_step *s = arg;
+    const struct hfd_fleet_create in = {.kind = HFD_KIND_CLUSTER,
+                                        .owner_id = HFD_SLICE(""),
+                                        .name = HFD_SLICE("ccc"),
+                                        .spec = HFD_SLICE("{}"),
+                                        .labels = HFD_SLICE("{\"humanitec_guresid\":\"g\"}")};
+    struct hfd_fleet_row row;
+
+    return hfd_fleet_create(tx, &s->call, &in, &row, err);
+}
+
+static void act_add_orphan(struct replica *r)
+{
+    act_on_target(r, txn_add_orphan);
 }
 
 /* ---- looks ---- */
@@ -506,6 +567,84 @@ static void the_other_put_is_busy(void **state)
     assert_int_equal(fx.r[1].answer.answer, HFD_ANSWER_BUSY);
 }
 
+/* Two GUResIDs with one name at once: the one that comes later is refused, and makes nothing. */
+static void a_name_is_taken_once(void **state)
+{
+    (void)state;
+    fx.r[0].guresid = "g";
+    fx.r[1].guresid = "h";
+    fx.r[0].body = fx.r[1].body = CLUSTER("ccc", "");
+    interleave(act_put, act_put);
+    assert_true(fx.overtook);
+    assert_int_equal(fx.r[1].rc, HFD_OK);
+    assert_int_equal(fx.r[0].rc, HFD_INVALID);
+    assert_non_null(strstr(fx.r[0].world.err.msg, "is taken by"));
+    assert_int_equal(count(HFD_KIND_CLUSTER), 1);
+    assert_int_equal(get("g"), HFD_ANSWER_ABSENT);
+}
+
+/* The cluster goes while a nodepool resource comes into it: that one waits, and is refused. */
+static void a_nodepool_resource_waits_for_its_cluster(void **state)
+{
+    (void)state;
+    put("g", CLUSTER("ccc", ""));
+    fx.r[0].guresid = fx.r[1].cluster = "g";
+    fx.r[1].guresid = "n";
+    fx.r[1].body = SINGLE("nnn");
+    interleave(act_delete, act_put);
+    assert_true(fx.waited);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+    assert_int_equal(fx.r[1].rc, HFD_INVALID);
+    assert_int_equal(count(HFD_KIND_NODEPOOL), 0);
+}
+
+/* A deletion changes the nodepool of another resource: its reports and its PUT wait. */
+static void a_cluster_is_one_family(void **state)
+{
+    (void)state;
+    put("g", CLUSTER("ccc", ""));
+    fx.r[0].cluster = "g";
+    put("n", SINGLE("nnn"));
+    fx.r[0].cluster = NULL;
+    fx.r[0].guresid = "g";
+    with_target(1, find(HFD_KIND_NODEPOOL, "nnn"), "validation");
+    interleave(act_delete, act_report);
+    assert_true(fx.waited);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+
+    put("h", CLUSTER("ddd", ""));
+    fx.r[0].cluster = "h";
+    put("m", SINGLE_IN("h", "mmm"));
+    fx.r[0].cluster = NULL;
+    fx.r[0].guresid = "h";
+    fx.r[1].guresid = "m"; /* names its own root alone */
+    interleave(act_delete, act_delete);
+    assert_true(fx.waited);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+    assert_int_equal(fx.r[1].rc, HFD_OK);
+}
+
+/* A PUT that adopts an orphan is alone: the orphan has another root. */
+static void an_adoption_is_alone(void **state)
+{
+    hfd_slice cluster;
+
+    (void)state;
+    do_now(&fx.r[0], act_add_orphan);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+    cluster = find(HFD_KIND_CLUSTER, "ccc");
+    fx.r[0].guresid = "g";
+    fx.r[0].body = CLUSTER("ccc", "");
+    with_target(1, cluster, "validation");
+    interleave(act_put, act_report);
+    assert_true(fx.waited);
+    assert_int_equal(fx.r[0].rc, HFD_OK);
+    assert_int_equal(count(HFD_KIND_CLUSTER), 1);
+    report_now(cluster, "dns", act_report);
+    report_now(cluster, "validation", act_report);
+    assert_int_equal(get("g"), HFD_ANSWER_OUTPUT);
+}
+
 /* Two GUResIDs at once: each has numbers of its own in the tables and in the history. */
 static void numbers_are_given_once(void **state)
 {
@@ -597,7 +736,8 @@ struct page {
 static struct {
     int64_t after;
     size_t count;
-    char seen[512]; /* the ids, in order */
+    size_t count_early; /* when the second call of interleave() had read */
+    char seen[512];     /* the ids, in order */
 } feed;
 
 static hfd_rc txn_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -628,6 +768,7 @@ static void act_put_and_read_on(struct replica *r)
 {
     act_put(r);
     act_read_on(r);
+    feed.count_early = feed.count;
 }
 
 /*
@@ -647,6 +788,9 @@ static void the_feed_skips_nothing(void **state)
     fx.r[0].body = CLUSTER("ccc", "");
     fx.r[1].body = CLUSTER("ddd", "");
     interleave(act_put, act_put_and_read_on);
+    assert_true(fx.overtook);
+    assert_int_equal(feed.count_early,
+                     1); /* the second is behind the first, which is not there yet */
     do_now(&fx.r[0], act_read_on);
     assert_int_equal(fx.r[0].rc, HFD_OK);
     assert_non_null(strstr(feed.seen, "first "));
@@ -715,6 +859,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_nodepool_in_a_deleted_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(one_put_makes_one_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(the_other_put_is_busy, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_name_is_taken_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_nodepool_resource_waits_for_its_cluster, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_cluster_is_one_family, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_adoption_is_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_are_given_once, setup, teardown),
         cmocka_unit_test_setup_teardown(both_endings_are_kept, setup, teardown),
         cmocka_unit_test_setup_teardown(a_late_report_is_of_its_generation, setup, teardown),

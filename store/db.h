@@ -77,7 +77,7 @@ struct hfd_db_follow {
  */
 HFD_MUST_CHECK hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
                                     hfd_slice key, struct hfd_err *err);
-/** What a root is named by: store/roots.h. */
+/** A root is named by a GUResID, or by the id of a HyperFleet resource: store/roots.h. */
 enum hfd_db_root {
     HFD_DB_ROOT_RESOURCE,
     HFD_DB_ROOT_FLEET

@@ -20,6 +20,7 @@ struct hfd_roots {
         names[HFD_ROOTS_MAX]; /* "r" and a GUResID, or "f" and the id of a HyperFleet resource */
 };
 
+/** Forgets all roots, and frees their names. Accepts zeroed memory. */
 void hfd_roots_clear(struct hfd_roots *roots);
 /** Adds a root; a group with too many of them is alone. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_roots_add(struct hfd_roots *roots, enum hfd_db_root kind, hfd_slice id,

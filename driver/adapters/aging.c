@@ -78,8 +78,15 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, struct hfd_err *err)
 {
     struct look look = {.config = config};
+    struct hfd_hold hold;
     hfd_rc rc;
 
+    /* A look is one transaction: two replicas that look do no harm. */
+    hfd_keeper_hold(config->keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
+    if (hold.shards == 0) {
+        *next_us = INT64_MAX;
+        return HFD_OK;
+    }
     hfd_arena_init(&look.mem, LOOK_MAX_BYTES);
     do {
         look.now_us = hfd_clock_wall_us(config->clock);
@@ -96,14 +103,7 @@ static int64_t look_once(struct hfd_aging *aging)
 {
     struct hfd_err err;
     int64_t next_us, now_us;
-    struct hfd_hold hold;
-    hfd_rc rc;
-
-    /* A look is one transaction: two replicas that look do no harm. */
-    hfd_keeper_hold(aging->config.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
-    if (hold.shards == 0)
-        return PAUSE_US;
-    rc = hfd_aging_look(&aging->config, &next_us, &err);
+    const hfd_rc rc = hfd_aging_look(&aging->config, &next_us, &err);
 
     if (rc != HFD_OK && !aging->failing)
         HFD_LOG(HFD_LOG_WARN, "cannot settle what is late; will try again",

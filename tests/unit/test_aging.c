@@ -7,6 +7,8 @@
 
 #include "driver/adapters/aging.h"
 #include "driver/base/metrics.h"
+#include "driver/replica/keeper_int.h"
+#include "store/migrate.h"
 #include "tests/lib/scene.h"
 
 #define S HFD_US_PER_S
@@ -30,15 +32,21 @@ static void wait_s(struct world *w, int64_t seconds)
     test_clock_advance(&w->clock, seconds * S);
 }
 
-static int64_t look(struct world *w)
+/* keeper: of this replica; NULL: it is the only server. */
+static int64_t look_as(struct world *w, struct hfd_keeper *keeper)
 {
     const struct hfd_aging_config config = {
-        .store = w->store, .driver = &w->driver, .clock = &w->clock.clock};
+        .store = w->store, .keeper = keeper, .driver = &w->driver, .clock = &w->clock.clock};
     int64_t next_us;
 
     if (hfd_aging_look(&config, &next_us, &w->err) != HFD_OK)
         fail_msg("look: %s", w->err.msg);
     return next_us;
+}
+
+static int64_t look(struct world *w)
+{
+    return look_as(w, NULL);
 }
 
 static int64_t failures(void)
@@ -123,6 +131,44 @@ static void histories_end(void **state)
     assert_int_equal(scene_history_rows(w, "old").count, 0);
 }
 
+static struct hfd_keeper *join(struct world *w)
+{
+    const struct hfd_keeper_config config = {.store = w->store,
+                                             .clock = &w->clock.clock,
+                                             .db = &w->clock.clock,
+                                             .rng = &w->rng.rng,
+                                             .name = "machine",
+                                             .schema = (int64_t)hfd_migrations_count,
+                                             .key_ids = "5cba97cb",
+                                             .settings = {1, 1}};
+    struct hfd_keeper *keeper;
+
+    assert_int_equal(hfd_keeper_new(&config, &keeper, NULL), HFD_OK);
+    assert_int_equal(hfd_keeper_beat(keeper, NULL), HFD_OK);
+    return keeper;
+}
+
+/* Of two replicas, only the holder of the common shard looks. The other follows when it ends. */
+static void one_replica_looks(void **state)
+{
+    struct world *w = *state;
+    struct hfd_keeper *first = join(w), *second = join(w);
+
+    order(w, "one");
+    wait_s(w, 3600);
+    assert_int_equal(hfd_keeper_beat(first, NULL), HFD_OK);
+    assert_true(look_as(w, second) == INT64_MAX);
+    assert_int_equal(world_row(w, "one").state, HFD_STATE_CREATING);
+    hfd_keeper_leave(first);
+    assert_true(look_as(w, first) == INT64_MAX);
+    assert_int_equal(world_row(w, "one").state, HFD_STATE_CREATING);
+    assert_int_equal(hfd_keeper_beat(second, NULL), HFD_OK);
+    (void)look_as(w, second);
+    assert_int_equal(world_row(w, "one").state, HFD_STATE_FAILED);
+    hfd_keeper_free(first);
+    hfd_keeper_free(second);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
@@ -131,6 +177,7 @@ int main(void)
         TEST(many_deadlines_pass),
         TEST(other_states_have_no_deadline),
         TEST(histories_end),
+        TEST(one_replica_looks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

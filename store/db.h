@@ -20,7 +20,8 @@ struct hfd_stmt;
 
 enum hfd_db_mode {
     HFD_DB_WRITER,
-    HFD_DB_READER
+    HFD_DB_READER,
+    HFD_DB_POINTS /* a reader of single rows for many jobs at once; not on SQLite */
 };
 
 /**

@@ -219,6 +219,11 @@ void hfd_readers_close(struct hfd_readers *r)
 #define HFD_TEST_CACHE_STAYS false
 #endif
 
+bool hfd_store_has_points(const struct hfd_store *store)
+{
+    return store->writer.shared && !HFD_TEST_CACHE_STAYS;
+}
+
 struct hfd_store_reader {
     unsigned magic;
 #define READER_MAGIC 0x5704e002u

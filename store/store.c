@@ -66,6 +66,15 @@ hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_e
     return rc == HFD_OK ? pushed(hfd_readers_push(&store->readers, job), err) : rc;
 }
 
+hfd_rc hfd_store_point(struct hfd_store *store, struct hfd_job *job, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    rc = hfd_writer_check(&store->writer, err);
+    return rc == HFD_OK ? pushed(hfd_points_push(&store->points, job), err) : rc;
+}
+
 void hfd_store_step(struct hfd_store *store)
 {
     HFD_CHECK_OBJ(store, STORE_MAGIC);
@@ -144,6 +153,18 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
 
 /* ---- opening and closing ---- */
 
+static hfd_rc open_points(struct hfd_store *store, const struct hfd_store_config *config,
+                          struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    store->points.place = &store->place;
+    store->points.away = &store->writer.away;
+    store->points.clock = config->clock;
+    rc = hfd_points_open(&store->points, config->queue_max, err);
+    return rc == HFD_OK ? hfd_points_start(&store->points, err) : rc;
+}
+
 static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config *asked,
                          struct hfd_err *err)
 {
@@ -168,7 +189,9 @@ static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config 
         rc = hfd_writer_start(&store->writer, err);
     if (rc == HFD_OK && !store->stepped)
         rc = hfd_readers_start(&store->readers, err);
-    return rc;
+    return rc == HFD_OK && store->writer.shared && !store->stepped
+               ? open_points(store, &config, err)
+               : rc;
 }
 
 /* Returns false when there is no memory. */
@@ -242,6 +265,7 @@ void hfd_store_close(struct hfd_store **storep)
     HFD_ASSERT(atomic_load(&store->readers_open) == 0);
     while (store->stepped && is_waiting(store))
         hfd_store_step(store);
+    hfd_points_close(&store->points);
     hfd_readers_close(&store->readers);
     hfd_writer_close(&store->writer); /* last: it checkpoints, and lets the next process in */
     free_place(&store->place);

@@ -3,6 +3,7 @@
  * (store/rows_*.h).
  *
  *   hfd_store_read    runs one now, in a snapshot, on the caller's own connection: point reads
+ *   hfd_store_point   the same where others write to the database: many together, and calls back
  *   hfd_store_view    runs one on a reader thread, and calls back: lists, search
  *   hfd_store_update  runs one on the writer thread, and calls back after the commit is on disk
  *
@@ -159,6 +160,14 @@ HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *
  */
 HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job,
                                      struct hfd_err *err);
+/** Returns true when hfd_store_point takes reads: others write to the database. Thread: any. */
+bool hfd_store_has_points(const struct hfd_store *store);
+/**
+ * Queues a read of few rows: on a shared store with threads alone. Jobs that wait are read
+ * together, in one snapshot. Returns as hfd_store_update.
+ */
+HFD_MUST_CHECK hfd_rc hfd_store_point(struct hfd_store *store, struct hfd_job *job,
+                                      struct hfd_err *err);
 
 /**
  * Queues fn(arg) for the writer and waits for its end.

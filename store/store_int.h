@@ -2,6 +2,7 @@
 #ifndef HFD_STORE_STORE_INT_H
 #define HFD_STORE_STORE_INT_H
 
+#include "store/points.h"
 #include "store/reader.h"
 #include "store/writer.h"
 
@@ -12,6 +13,7 @@ struct hfd_store {
     bool stepped;                 /* no threads: hfd_store_step does their work */
     struct hfd_writer writer;
     struct hfd_readers readers;
+    struct hfd_points points; /* open where others write to the database */
     atomic_uint readers_open; /* hfd_store_reader */
     atomic_bool backing_up;   /* there is a hfd_backup */
 };

@@ -40,6 +40,7 @@ struct command {
     struct hfd_call call;
     struct hfd_answer_doc doc;
     struct hfd_input input;
+    bool owns; /* its texts are not those of the request */
 };
 
 static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct hfd_answer_doc *doc)
@@ -181,10 +182,14 @@ static bool start(struct hfd_exchange *x, struct command **out)
 }
 
 /* Copies what the command borrows from the request, before it leaves the loop. */
-static hfd_rc own(struct command *cmd, struct hfd_err *err)
+static hfd_rc own(void *arg, struct hfd_err *err)
 {
+    struct command *cmd = arg;
     struct hfd_call *c = &cmd->call;
 
+    if (cmd->owns)
+        return HFD_OK;
+    cmd->owns = true;
     c->guresid = hfd_arena_dup(c->mem, c->guresid);
     c->cookie = hfd_arena_dup(c->mem, c->cookie);
     c->body = hfd_arena_dup(c->mem, c->body);
@@ -215,21 +220,6 @@ static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
         hfd_exchange_fail(x, rc, err);
 }
 
-/* Answers if a read decides. Returns true if it answered. */
-static bool peek(struct hfd_exchange *x, struct command *cmd, resource_fn *fn)
-{
-    struct hfd_err err;
-    hfd_rc rc;
-
-    cmd->fn = fn;
-    rc = hfd_exchange_read(x, run, cmd, &err);
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, &err);
-    else if (cmd->doc.decided)
-        answer(x, cmd);
-    return rc != HFD_OK || cmd->doc.decided;
-}
-
 static hfd_rc read_input(const struct hfd_driver *driver, struct command *cmd, struct hfd_err *err)
 {
     hfd_rc rc = hfd_input_parse(&(struct hfd_input_source){&driver->rules, cmd->call.guresid,
@@ -240,15 +230,13 @@ static hfd_rc read_input(const struct hfd_driver *driver, struct command *cmd, s
     return rc;
 }
 
-void hfd_driver_api(struct hfd_exchange *x)
+/* Goes on to the writer, as no read decided. */
+static void write_resource(struct hfd_exchange *x, struct command *cmd)
 {
     const struct hfd_driver_verb *verb = hfd_exchange_route(x)->arg;
     struct hfd_err err;
-    struct command *cmd;
     hfd_rc rc = HFD_OK;
 
-    if (!start(x, &cmd) || peek(x, cmd, verb->peek))
-        return;
     if (verb->has_input)
         rc = read_input(hfd_exchange_app(x)->driver, cmd, &err);
     if (rc == HFD_OK)
@@ -260,4 +248,27 @@ void hfd_driver_api(struct hfd_exchange *x)
         hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.mistakes : NULL);
     else
         hfd_exchange_update(x, run, cmd, on_written);
+}
+
+static void on_peeked(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else if (cmd->doc.decided)
+        answer(x, cmd);
+    else
+        write_resource(x, cmd);
+}
+
+void hfd_driver_api(struct hfd_exchange *x)
+{
+    const struct hfd_driver_verb *verb = hfd_exchange_route(x)->arg;
+    struct command *cmd;
+
+    if (!start(x, &cmd))
+        return;
+    cmd->fn = verb->peek;
+    hfd_exchange_read(x, &(struct hfd_exchange_read){run, cmd, own, on_peeked});
 }

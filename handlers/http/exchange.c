@@ -21,7 +21,6 @@
 #include "handlers/http/reply.h"
 #include "handlers/http/sending.h"
 
-#define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
 #define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
 static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
@@ -187,78 +186,6 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     hfd_sending_start(&x->sending, req, body);
 }
 
-/* Returns the GUResID of a request to the Driver API; empty if there is none. */
-static hfd_slice resource_of(const struct hfd_exchange *x)
-{
-    hfd_slice id = HFD_SLICE_NONE;
-
-    if (x->match.dialect == HFD_DIALECT_DRIVER && x->match.route != NULL)
-        id = hfd_exchange_param(x, "guresid");
-    return hfd_guresid_check(id, NULL) == HFD_OK ? id : HFD_SLICE_NONE;
-}
-
-static void reply_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow)
-{
-    struct hfd_reply reply = {0};
-    struct hfd_buf b;
-
-    p->dialect = x->match.dialect;
-    p->path = x->view.path;
-    p->resource = resource_of(x);
-    p->request_id = x->view.request_id;
-    p->now_us = x->view.received_us;
-    hfd_buf_init(&b, PROBLEM_MAX_BYTES);
-    hfd_problem_format(p, &b, &reply);
-    if (b.rc == HFD_OK)
-        reply.body = hfd_buf_slice(&b);
-    else
-        reply.content_type = NULL; /* no memory for a body: the status must do */
-    hfd_exchange_keep(x, &b);
-    reply.allow = allow;
-    hfd_exchange_reply(x, &reply);
-}
-
-static void fail(struct hfd_exchange *x, struct hfd_problem *p, const struct hfd_err *err)
-{
-    if (HFD_NEVER(p->rc == HFD_OK))
-        p->rc = HFD_CORRUPT;
-    if (p->rc == HFD_NOMEM)
-        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("memory"), 1);
-    else if (p->rc == HFD_TIMEOUT)
-        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("read_timeout"), 1);
-    /* The log has what a 5xx hides from the client. */
-    if (hfd_problem_status(x->match.dialect, p->rc) >= 500)
-        HFD_LOG(p->rc == HFD_CORRUPT || p->rc == HFD_DAMAGED || p->rc == HFD_IO ? HFD_LOG_ERROR
-                                                                                : HFD_LOG_WARN,
-                "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
-                HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
-    p->field = err != NULL ? err->field : NULL;
-    p->message = err != NULL ? err->msg : NULL;
-    reply_problem(x, p, NULL);
-}
-
-void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
-{
-    fail(x, &(struct hfd_problem){.rc = rc}, err);
-}
-
-void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err)
-{
-    fail(x, &(struct hfd_problem){.rc = rc, .status = status}, err);
-}
-
-void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
-                              const struct hfd_violations *fields)
-{
-    fail(x, &(struct hfd_problem){.rc = rc, .fields = fields}, err);
-}
-
-void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
-                             const struct hfd_health_violations *rules)
-{
-    fail(x, &(struct hfd_problem){.rc = rc, .rules = rules}, err);
-}
-
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x)
 {
     return x->loop->server->app;
@@ -340,13 +267,6 @@ hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
     return HFD_OK;
 }
 
-hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, struct hfd_err *err)
-{
-    if (x->loop->reader == NULL)
-        return hfd_fail(err, HFD_IO, "this server has no store");
-    return hfd_store_read(x->loop->reader, fn, arg, err);
-}
-
 /* Runs on the loop, after the commit. */
 static void on_job_done(struct hfd_job *job)
 {
@@ -407,6 +327,33 @@ void hfd_exchange_step(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
     submit(x, hfd_store_view, fn, arg, then);
     if (!x->job_out)
         x->viewing = false;
+}
+
+/* The database may be silent for long: the loop does not wait for it. */
+static void read_later(struct hfd_exchange *x, const struct hfd_exchange_read *read)
+{
+    struct hfd_err err;
+    const hfd_rc rc = read->own != NULL ? read->own(read->arg, &err) : HFD_OK;
+
+    if (rc != HFD_OK)
+        read->then(x, read->arg, rc, &err);
+    else
+        submit(x, hfd_store_point, read->fn, read->arg, read->then);
+}
+
+void hfd_exchange_read(struct hfd_exchange *x, const struct hfd_exchange_read *read)
+{
+    struct hfd_store *store = hfd_exchange_app(x)->store;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (x->loop->reader == NULL && store != NULL) {
+        read_later(x, read);
+        return;
+    }
+    rc = x->loop->reader != NULL ? hfd_store_read(x->loop->reader, read->fn, read->arg, &err)
+                                 : hfd_fail(&err, HFD_IO, "this server has no store");
+    read->then(x, read->arg, rc, &err);
 }
 
 /* Refuses new lists while requests and answers in progress have all the memory. */
@@ -518,7 +465,7 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
         else
             (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist",
                            HFD_SLICE_FMT(x->view.path));
-        reply_problem(
+        hfd_exchange_problem(
             x,
             &(struct hfd_problem){
                 .rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message},
@@ -529,9 +476,9 @@ static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
     (void)snprintf(message, sizeof(message), "the method %.*s is not allowed here; allowed: %s",
                    HFD_SLICE_FMT(x->view.method_text), allow);
     allow_copy = hfd_arena_dup(&x->mem, hfd_slice_of(allow));
-    reply_problem(x,
-                  &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message},
-                  allow_copy.p);
+    hfd_exchange_problem(
+        x, &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message},
+        allow_copy.p);
 }
 
 /* Routes the request to its handler. */

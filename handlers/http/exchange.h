@@ -2,6 +2,7 @@
 #ifndef HFD_HTTP_EXCHANGE_H
 #define HFD_HTTP_EXCHANGE_H
 
+#include "handlers/http/exchange_fail.h"
 #include "handlers/http/http.h"
 
 /** Return what the server was opened with, the row of the route, and the request. */
@@ -35,10 +36,6 @@ HFD_MUST_CHECK hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const ch
 /** Returns true if the request came through a proxy of http.trusted_proxies, before its answer. */
 bool hfd_exchange_is_proxied(const struct hfd_exchange *x);
 
-/** Runs fn in a read snapshot on this loop's own connection, before it returns. */
-HFD_MUST_CHECK hfd_rc hfd_exchange_read(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg,
-                                        struct hfd_err *err);
-
 /**
  * Receives the result of a job, on the loop. Must end in hfd_exchange_reply or hfd_exchange_fail.
  * Is not called if the client has gone.
@@ -47,6 +44,18 @@ typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const str
 
 /** Sets hfd_job.wants of the exchange's update. */
 void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants);
+/** A read of few rows. */
+struct hfd_exchange_read {
+    hfd_txn_fn *fn;
+    void *arg;
+    hfd_rc (*own)(void *arg, struct hfd_err *err); /* copies what arg borrows; NULL = nothing */
+    hfd_then_fn *then;
+};
+/**
+ * Runs it in a snapshot, on this loop's own connection, and calls `then` before it returns. Where
+ * others write to the database, it lets arg own its texts, and queues it: `then` answers later.
+ */
+void hfd_exchange_read(struct hfd_exchange *x, const struct hfd_exchange_read *read);
 /**
  * Queue fn(arg) for the writer, or for a reader thread; `then` answers later. If the queue is full,
  * they call `then` at once, with HFD_BUSY.
@@ -78,18 +87,5 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
  * static.
  */
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply);
-/** Sends an error in the route's dialect: RES-1xx, problem+json, or plain JSON (reply.c). */
-void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err);
-/** The same with another status than that of rc. */
-void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err);
-/**
- * The same, with every violation of the body in errors[] of the problem. err is the first of them.
- * fields may be empty.
- */
-void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
-                              const struct hfd_violations *fields);
-/** The same with the rules of a PacemakerCluster document that are violated; they may be none. */
-void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
-                             const struct hfd_health_violations *rules);
 
 #endif

@@ -194,6 +194,16 @@ static void get_some(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
     hfd_exchange_view_short(x, txn_get_some, cmd, on_got_some);
 }
 
+static void on_got(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct hfd_fleet_command *cmd = arg;
+
+    if (rc != HFD_OK)
+        hfd_exchange_fail(x, rc, err);
+    else
+        send_row(x, 200, &cmd->row);
+}
+
 void hfd_fleet_api_get(struct hfd_exchange *x)
 {
     struct hfd_fleet_command *cmd = hfd_fleet_command_start(x);
@@ -207,12 +217,10 @@ void hfd_fleet_api_get(struct hfd_exchange *x)
         get_some(x, cmd);
         return;
     }
-    if (rc == HFD_OK)
-        rc = hfd_exchange_read(x, txn_get, cmd, &err);
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        send_row(x, 200, &cmd->row);
+        hfd_exchange_read(x, &(struct hfd_exchange_read){txn_get, cmd, NULL, on_got});
 }
 
 static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)

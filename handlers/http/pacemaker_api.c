@@ -118,24 +118,27 @@ static hfd_rc txn_get(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_health_get(tx, &cmd->call, &cmd->key, &cmd->view, err);
 }
 
-void hfd_pacemaker_api_get(struct hfd_exchange *x)
+static void on_got(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    struct command *cmd = start_document(x);
+    struct command *cmd = arg;
     struct hfd_reply reply = {.status = 200};
-    struct hfd_err err;
     struct hfd_buf b;
-    hfd_rc rc;
 
-    if (cmd == NULL)
-        return;
-    rc = hfd_exchange_read(x, txn_get, cmd, &err);
     if (rc != HFD_OK) {
-        hfd_exchange_fail(x, rc, &err);
+        hfd_exchange_fail(x, rc, err);
         return;
     }
     hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
     hfd_health_format(&b, &cmd->view);
     hfd_api_send(x, &reply, "application/json", &b);
+}
+
+void hfd_pacemaker_api_get(struct hfd_exchange *x)
+{
+    struct command *cmd = start_document(x);
+
+    if (cmd != NULL)
+        hfd_exchange_read(x, &(struct hfd_exchange_read){txn_get, cmd, NULL, on_got});
 }
 
 static hfd_rc txn_write(struct hfd_txn *tx, void *arg, struct hfd_err *err)

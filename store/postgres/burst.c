@@ -221,9 +221,8 @@ static hfd_rc send_prepared(struct sending *s, struct hfd_pg_burst_text *t, cons
     return rc == HFD_OK ? note(s, sent, err) : rc;
 }
 
-static bool set_param(struct sending *s, struct params *p, hfd_slice bytes, Oid type)
+static bool set_param(struct params *p, hfd_slice bytes, Oid type)
 {
-    (void)s;
     if (bytes.len > INT_MAX)
         return false;
     p->values[p->count] = bytes.p;
@@ -242,7 +241,7 @@ static bool set_number(struct sending *s, struct params *p, const void *number, 
     memcpy(&bits, number, sizeof(bits));
     for (size_t i = 0; out != NULL && i < 8; i++)
         out[i] = (char)(bits >> (56 - 8 * i));
-    return out != NULL && set_param(s, p, (hfd_slice){out, 8}, type);
+    return out != NULL && set_param(p, (hfd_slice){out, 8}, type);
 }
 
 static bool set_value(struct sending *s, struct params *p, const struct hfd_value *v)
@@ -251,7 +250,7 @@ static bool set_value(struct sending *s, struct params *p, const struct hfd_valu
         return set_number(s, p, &v->as.i64, HFD_PG_INT8);
     if (v->kind == HFD_VALUE_F64)
         return set_number(s, p, &v->as.f64, HFD_PG_FLOAT8);
-    return set_param(s, p, v->null ? HFD_SLICE_NONE : v->as.bytes,
+    return set_param(p, v->null ? HFD_SLICE_NONE : v->as.bytes,
                      v->kind == HFD_VALUE_BLOB   ? HFD_PG_BYTEA
                      : v->kind == HFD_VALUE_TEXT ? HFD_PG_TEXT
                                                  : 0);
@@ -262,7 +261,7 @@ static bool set_array(struct sending *s, struct params *p, hfd_slice bytes,
 {
     const hfd_slice own = hfd_arena_dup(&s->mem, bytes);
 
-    return own.p != NULL && set_param(s, p, own, hfd_pg_array_type(kind));
+    return own.p != NULL && set_param(p, own, hfd_pg_array_type(kind));
 }
 
 /* ---- writes ---- */
@@ -402,7 +401,7 @@ static hfd_rc send_roots(struct sending *s, struct hfd_err *err)
     struct params p = {.count = 0};
     hfd_rc rc = HFD_OK;
 
-    if (t == NULL || names.p == NULL || !set_param(s, &p, names, hfd_pg_array_type(HFD_VALUE_TEXT)))
+    if (t == NULL || names.p == NULL || !set_param(&p, names, hfd_pg_array_type(HFD_VALUE_TEXT)))
         return hfd_fail_nomem(err, sent.what);
     for (int i = 0; rc == HFD_OK && i < 2; i++)
         rc = send_prepared(s, t, &p, &sent, err);
@@ -417,9 +416,9 @@ static hfd_rc send_begin(struct sending *s, struct hfd_err *err)
     hfd_rc rc;
 
     db->unsure = false;
-    db->fate = HFD_DB_GOES_ON;
-    db->in_txn = true;
-    db->changes_before = db->changes;
+    hfd_pg_note_begin(db);
+    if (db->mode != HFD_DB_WRITER)
+        return send_text(s, HFD_PG_SQL_BEGIN_READ, NOTHING, err);
     rc = send_text(s, "BEGIN", NOTHING, err);
     if (rc == HFD_OK)
         rc = send_text(s, alone ? HFD_PG_SQL_LOCK : HFD_PG_SQL_SHARE, NOTHING, err);

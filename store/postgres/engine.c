@@ -11,7 +11,7 @@
 #include "store/postgres/signal.h"
 #include "store/postgres/stmt.h"
 
-/* The writer's connection gathers what a group reads and writes. */
+/* The connections of groups gather what the jobs read and write. */
 static hfd_rc open_place(const struct hfd_store_place *place, enum hfd_db_mode mode,
                          struct hfd_db **out, struct hfd_err *err)
 {
@@ -19,9 +19,9 @@ static hfd_rc open_place(const struct hfd_store_place *place, enum hfd_db_mode m
     const hfd_rc rc = hfd_pg_open(place, mode, &db, err);
 
     *out = db;
-    if (rc != HFD_OK || mode != HFD_DB_WRITER)
+    if (rc != HFD_OK || mode == HFD_DB_READER)
         return rc;
-    return hfd_gather_open(db, hfd_pg_burst, out, err);
+    return hfd_gather_open(db, hfd_pg_burst, mode, out, err);
 }
 
 const struct hfd_engine hfd_engine_postgres = {

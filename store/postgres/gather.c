@@ -47,7 +47,7 @@ hfd_rc hfd_gather_send(struct hfd_db *db, struct hfd_known *reads, struct hfd_er
     return db->writes.first != NULL || reads != NULL
                ? send_burst(db, &burst,
                             reads == NULL                    ? "write"
-                            : db->mode == HFD_GATHER_LOOKING ? "look"
+                            : db->mode == HFD_GATHER_LOOKING ? db->look
                                                              : "miss",
                             err)
                : HFD_OK;
@@ -432,8 +432,8 @@ static const struct hfd_engine engine = {
     .sql_number_end = gather_sql_number_end,
 };
 
-hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, struct hfd_db **out,
-                       struct hfd_err *err)
+hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mode mode,
+                       struct hfd_db **out, struct hfd_err *err)
 {
     struct hfd_db *db = calloc(1, sizeof(*db));
 
@@ -445,6 +445,7 @@ hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, struct hfd_db 
     db->engine = &engine;
     db->inner = inner;
     db->burst = burst;
+    db->look = mode == HFD_DB_WRITER ? "look" : "read";
     hfd_writes_init(&db->writes);
     hfd_roots_clear(&db->roots);
     hfd_knowns_init(&db->knowns);

@@ -42,11 +42,13 @@ typedef hfd_rc hfd_burst_fn(struct hfd_db *inner, struct hfd_burst *burst, struc
 /**
  * Puts the engine around a connection.
  * @param inner  of the engine that does the work; takes, also on failure
+ * @param mode   HFD_DB_WRITER, or HFD_DB_POINTS: what its round trips count as
  * @param out    gives; NULL on failure
  * @return HFD_OK, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst,
-                                      struct hfd_db **out, struct hfd_err *err);
+                                      enum hfd_db_mode mode, struct hfd_db **out,
+                                      struct hfd_err *err);
 
 /** Counts since the connection was opened. */
 struct hfd_gather_counts {

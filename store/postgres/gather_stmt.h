@@ -17,6 +17,7 @@ struct hfd_db {
     const struct hfd_engine *engine; /* first */
     struct hfd_db *inner;
     hfd_burst_fn *burst;
+    const char *look; /* what a burst of reads counts as */
     enum hfd_gather_mode mode;
     bool in_transaction;
     bool begun;        /* the other engine's transaction has begun */

@@ -50,7 +50,7 @@ static const char sql_session[] =
     " FROM pg_database d WHERE d.datname = current_database()";
 
 /*
- * The writer finds each row by a key, and has an index for it. Without statistics, as on tables
+ * Groups find each row by a key, and there is an index for it. Without statistics, as on tables
  * that grew a minute ago, the planner takes them for small and reads them whole.
  */
 static const char sql_by_index[] =
@@ -109,7 +109,7 @@ hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
 
     (void)snprintf(sql, sizeof(sql), sql_session, answer_ms, server_ms,
                    db->mode == HFD_DB_WRITER ? 0LL : server_ms,
-                   db->mode == HFD_DB_WRITER ? sql_by_index : "");
+                   db->mode == HFD_DB_READER ? "" : sql_by_index);
     rc = hfd_pg_run(db, sql, &r, err);
     if (rc != HFD_OK)
         return rc;

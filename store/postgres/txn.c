@@ -7,7 +7,7 @@
 
 /* One writing group at a time, of all programs: rules that one writer holds go on to hold. */
 static const char sql_begin_write[] = "BEGIN; " HFD_PG_SQL_LOCK;
-static const char sql_begin_read[] = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+static const char sql_begin_read[] = HFD_PG_SQL_BEGIN_READ;
 
 bool hfd_pg_shared(const struct hfd_db *db)
 {
@@ -62,6 +62,13 @@ static void end_transaction(struct hfd_db *db)
         end_holders(db);
 }
 
+void hfd_pg_note_begin(struct hfd_db *db)
+{
+    db->fate = HFD_DB_GOES_ON;
+    db->in_txn = true;
+    db->changes_before = db->changes;
+}
+
 static hfd_rc begin(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_rc rc;
@@ -69,10 +76,8 @@ static hfd_rc begin(struct hfd_db *db, struct hfd_err *err)
     HFD_ASSERT(!db->in_txn && db->stmts_in_use == 0);
     if (db->broken)
         return hfd_pg_fail_before(db, err);
-    db->fate = HFD_DB_GOES_ON;
-    db->in_txn = true;
+    hfd_pg_note_begin(db);
     rc = hfd_pg_run(db, db->mode == HFD_DB_WRITER ? sql_begin_write : sql_begin_read, NULL, err);
-    db->changes_before = db->changes;
     if (rc != HFD_OK)
         end_transaction(db);
     return rc;

@@ -23,6 +23,10 @@
 #define HFD_PG_SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
 /** The same beside other groups that have roots. */
 #define HFD_PG_SQL_SHARE "SELECT pg_advisory_xact_lock_shared(" HFD_PG_LOCK_WRITE ")"
+/** Notes that a transaction begins. */
+void hfd_pg_note_begin(struct hfd_db *db);
+/** Begins a snapshot. */
+#define HFD_PG_SQL_BEGIN_READ "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 #define HFD_PG_MARK_MAX 192
 /** Writes the statement that marks the present commit. @param sql  of HFD_PG_MARK_MAX */
 void hfd_pg_mark(const struct hfd_db *db, char *sql);

@@ -384,7 +384,7 @@ static int open_around(void **state)
     if (hfd_db_open(&(struct hfd_store_place){.dir = a->base}, HFD_DB_WRITER, &inner, &err) !=
         HFD_OK)
         fail_msg("%s", err.msg);
-    assert_int_equal(hfd_gather_open(inner, sqlite_burst, &a->db, &err), HFD_OK);
+    assert_int_equal(hfd_gather_open(inner, sqlite_burst, HFD_DB_WRITER, &a->db, &err), HFD_OK);
     assert_int_equal(hfd_db_exec(a->db, sql_make, NULL), HFD_OK);
     *state = a;
     return 0;

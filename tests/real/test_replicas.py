@@ -5,6 +5,7 @@ the tables are consistent afterwards.
 REPLICAS_SEED chooses another order, REPLICAS_OPS the length. tests/fault/TRACK-RECORD.md lists the
 breakages that were tried.
 """
+import contextlib
 import os
 import random
 import shutil
@@ -53,11 +54,10 @@ class Replicas:
         for server in self.servers:
             if server in self.stopped:
                 server.proc.send_signal(signal.SIGCONT)
-        try:
+        with contextlib.ExitStack() as all_of_them:  # one that fails does not keep the others
+            all_of_them.callback(shutil.rmtree, self.place.folder, True)
             for server in self.servers:
-                server.close()
-        finally:
-            shutil.rmtree(self.place.folder, ignore_errors=True)
+                all_of_them.callback(server.close)
 
     def alive(self):
         return [s for s in self.servers if s.alive() and s not in self.stopped]

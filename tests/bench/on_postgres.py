@@ -113,12 +113,11 @@ def bench_of(run):
         def put(self, servers=None):
             """PUTs of new GUResIDs at all these servers at once: their rate together."""
             servers = servers or [self.replica()]
-            share = run.CONNECTIONS // len(servers)
             before = self.primary.cpu_s()
 
             def one(i):
                 return self.rate(servers[i], (202,), "/new%d-%d-@n@" % (self.next_n, i),
-                                 method="PUT", body=self.body, connections=share)
+                                 method="PUT", body=self.body)
             with concurrent.futures.ThreadPoolExecutor(len(servers)) as pool:
                 samples = list(pool.map(one, range(len(servers))))
             self.next_n += 1
@@ -222,7 +221,7 @@ def bench_of(run):
             self.stopped(s.data)
 
         def run_replicas(self):
-            """Four servers beside one, with as many clients in all."""
+            """Four servers beside one, each with as many clients."""
             every = [self.replica(i) for i in range(REPLICAS)]
 
             def together():
@@ -238,8 +237,8 @@ def bench_of(run):
             many, one = self.turns(together, alone)
             self.row("replicas", "durable PUT at %d replicas" % REPLICAS, "1/s", many,
                      "at one alone", one, 1.6,
-                     note="all share %d processors with PostgreSQL and the clients"
-                     % len(os.sched_getaffinity(0)))
+                     note="%d clients each; all share %d processors with PostgreSQL and the clients"
+                     % (run.CONNECTIONS, len(os.sched_getaffinity(0))))
 
         def run_standby(self):
             """Commits that wait for a second server."""

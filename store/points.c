@@ -52,7 +52,7 @@ static hfd_rc run_group(struct hfd_points *p, struct hfd_job *list, struct hfd_e
         if (rc == HFD_OK)
             rc = hfd_db_look(p->db, &again, err);
     }
-    hfd_db_rollback(p->db); /* the end of the snapshot; there is nothing to undo */
+    hfd_db_rollback(p->db); /* costs a round trip only if the first read was not enough */
     return rc;
 }
 

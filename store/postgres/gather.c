@@ -44,6 +44,7 @@ hfd_rc hfd_gather_send(struct hfd_db *db, struct hfd_known *reads, struct hfd_er
 {
     struct hfd_burst burst = {.reads = reads};
 
+    HFD_ASSERT(!db->ended);
     return db->writes.first != NULL || reads != NULL
                ? send_burst(db, &burst,
                             reads == NULL                    ? "write"
@@ -57,6 +58,10 @@ hfd_rc hfd_gather_go_inside(struct hfd_db *db, struct hfd_err *err)
 {
     struct hfd_burst burst = {.begins = true};
 
+    if (db->ended) {
+        db->blocked = true;
+        return hfd_fail(err, HFD_BUSY, "store: the group runs again in another snapshot");
+    }
     if (db->writes.first == NULL && (db->begun || !db->in_transaction))
         return HFD_OK;
     return send_burst(db, &burst, "write", err);
@@ -73,7 +78,7 @@ static hfd_rc begin(struct hfd_db *db, enum hfd_gather_mode mode, struct hfd_err
     if (rc != HFD_OK)
         return rc;
     db->in_transaction = true;
-    db->begun = false;
+    db->begun = db->ended = false;
     db->mode = db->alone ? HFD_GATHER_DIRECT : mode;
     db->counts.alone += db->alone;
     hfd_roots_clear(&db->roots);
@@ -98,7 +103,7 @@ static void end_transaction(struct hfd_db *db)
 {
     forget_writes(db);
     hfd_knowns_clear(&db->knowns);
-    db->in_transaction = false;
+    db->in_transaction = db->ended = false;
     db->mode = HFD_GATHER_DIRECT;
 }
 
@@ -127,9 +132,33 @@ static hfd_rc gather_commit(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
+/*
+ * Reads what was wanted. Where nothing is written, the first burst also ends its transaction: it is
+ * the only round trip if the jobs want no more. If they do, all is read anew in a transaction that
+ * stays, so that each answer rests on one snapshot.
+ */
+static hfd_rc send_looks(struct hfd_db *db, struct hfd_err *err)
+{
+    struct hfd_burst burst = {.commits = true};
+    const bool whole = db->reads_only && !db->begun && !db->ended;
+    hfd_rc rc;
+
+    if (db->ended)
+        hfd_known_renew(&db->knowns);
+    db->ended = false;
+    db->counts.looks++;
+    if (!whole)
+        return hfd_gather_send(db, hfd_known_take_wanted(&db->knowns), err);
+    burst.reads = hfd_known_take_wanted(&db->knowns);
+    rc = send_burst(db, &burst, db->look, err);
+    db->ended = rc == HFD_OK;
+    db->begun = !db->ended;
+    return rc;
+}
+
 static hfd_rc gather_look(struct hfd_db *db, bool *again, struct hfd_err *err)
 {
-    const bool missed = db->missed;
+    const bool missed = db->missed || db->ended;
     hfd_rc rc = HFD_OK;
 
     *again = false;
@@ -140,10 +169,8 @@ static hfd_rc gather_look(struct hfd_db *db, bool *again, struct hfd_err *err)
     forget_writes(db); /* none has been sent */
     if (missed && db->looks == 0)
         rc = hfd_known_want_usual(&db->knowns, err);
-    if (rc == HFD_OK && missed) {
-        rc = hfd_gather_send(db, hfd_known_take_wanted(&db->knowns), err);
-        db->counts.looks++;
-    }
+    if (rc == HFD_OK && missed)
+        rc = send_looks(db, err);
     hfd_known_again(&db->knowns);
     if (!missed || ++db->looks == LOOKS_MAX)
         db->mode = HFD_GATHER_PLAIN;
@@ -446,6 +473,7 @@ hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mo
     db->inner = inner;
     db->burst = burst;
     db->look = mode == HFD_DB_WRITER ? "look" : "read";
+    db->reads_only = mode == HFD_DB_POINTS;
     hfd_writes_init(&db->writes);
     hfd_roots_clear(&db->roots);
     hfd_knowns_init(&db->knowns);

@@ -21,6 +21,8 @@ struct hfd_db {
     enum hfd_gather_mode mode;
     bool in_transaction;
     bool begun;        /* the other engine's transaction has begun */
+    bool reads_only;   /* nothing is written: the first burst is a transaction of its own */
+    bool ended;        /* it has been; what it did not read needs another one */
     bool missed;       /* looking: a read was not known */
     bool blocked;      /* looking: a read was hidden by a write of this run */
     bool surprised;    /* the transaction is of no use */

@@ -244,6 +244,25 @@ struct hfd_known *hfd_known_take_wanted(struct hfd_knowns *k)
     return all;
 }
 
+/* A result that another read found is wanted itself: that read may find others now. */
+static void renew(struct hfd_knowns *k, struct hfd_known *known)
+{
+    known->rows = known->last = NULL;
+    known->source = NULL;
+    known->read = false;
+    known->in_wanted = k->wanted;
+    k->wanted = known;
+    k->wanted_count++;
+}
+
+void hfd_known_renew(struct hfd_knowns *k)
+{
+    for (size_t i = 0; i < HFD_KNOWN_BUCKETS; i++)
+        for (struct hfd_known *known = k->buckets[i]; known != NULL; known = known->in_bucket)
+            if (known->read)
+                renew(k, known);
+}
+
 hfd_rc hfd_known_add_row(struct hfd_knowns *k, struct hfd_known *known,
                          const struct hfd_value *cells, int count, struct hfd_err *err)
 {

@@ -113,6 +113,8 @@ void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hf
 HFD_MUST_CHECK hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err);
 /** Takes all that are wanted; they are taken as read then, with no rows. */
 struct hfd_known *hfd_known_take_wanted(struct hfd_knowns *k);
+/** Wants all results anew that have been read: another snapshot begins. Nothing was written. */
+void hfd_known_renew(struct hfd_knowns *k);
 /** Adds a row to a result; copies the cells. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_known_add_row(struct hfd_knowns *k, struct hfd_known *known,
                                         const struct hfd_value *cells, int count,

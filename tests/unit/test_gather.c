@@ -370,6 +370,7 @@ static const char sql_set[] = "UPDATE t SET n = ?2 WHERE id = ?1";
 
 struct around {
     char base[TMPDIR_MAX];
+    struct hfd_db *other; /* NULL = there is none */
     struct hfd_db *db;
 };
 
@@ -390,11 +391,31 @@ static int open_around(void **state)
     return 0;
 }
 
+/* The same where nothing is written, with another connection that writes. */
+static int open_reads(void **state)
+{
+    struct around *a = calloc(1, sizeof(*a));
+    struct hfd_store_place place;
+    struct hfd_db *inner;
+
+    assert_non_null(a);
+    tmpdir_make(a->base);
+    place = (struct hfd_store_place){.dir = a->base};
+    assert_int_equal(hfd_db_open(&place, HFD_DB_WRITER, &a->other, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(a->other, sql_make, NULL), HFD_OK);
+    assert_int_equal(hfd_db_open(&place, HFD_DB_READER, &inner, NULL), HFD_OK);
+    assert_int_equal(hfd_gather_open(inner, sqlite_burst, HFD_DB_POINTS, &a->db, NULL), HFD_OK);
+    *state = a;
+    return 0;
+}
+
 static int close_around(void **state)
 {
     struct around *a = *state;
 
     hfd_db_close(&a->db);
+    if (a->other != NULL)
+        hfd_db_close(&a->other);
     tmpdir_remove(a->base);
     free(a);
     return 0;
@@ -531,6 +552,88 @@ static void usual_reads(void **state)
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
 }
 
+/* Writes on the other connection, at once. */
+static void write_beside(struct around *a, const char *sql)
+{
+    assert_int_equal(hfd_db_exec(a->other, sql, NULL), HFD_OK);
+}
+
+/* Reads that are all wanted at once are one burst, which ends its transaction. */
+static void reads_alone(void **state)
+{
+    struct around *a = *state;
+
+    write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1)");
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, sql_get, "b"), -2);
+    assert_true(look(a));
+    write_beside(a, "UPDATE t SET n = 2"); /* nothing holds it up, and it is not seen */
+    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(get(a, sql_get, "b"), -1);
+    assert_false(look(a));
+    hfd_db_rollback(a->db);
+    assert_int_equal(hfd_gather_counts(a->db).bursts, 1);
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_get, "a"), 2);
+    hfd_db_rollback(a->db);
+}
+
+/* A read that comes later is made in a new snapshot, and all earlier ones are made again in it. */
+static void later_reads(void **state)
+{
+    struct around *a = *state;
+
+    write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1), ('b', 1), ('c', 1)");
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_true(look(a));
+    write_beside(a, "UPDATE t SET n = 2");
+    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(get(a, sql_get, "b"), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_get, "a"), 2);
+    assert_int_equal(get(a, sql_get, "b"), 2);
+    write_beside(a, "UPDATE t SET n = 3");
+    assert_int_equal(get(a, sql_get, "c"), -2);
+    assert_true(look(a)); /* from here on the snapshot stays */
+    assert_int_equal(get(a, sql_get, "a"), 2);
+    assert_int_equal(get(a, sql_get, "b"), 2);
+    assert_int_equal(get(a, sql_get, "c"), 2);
+    assert_false(look(a));
+    hfd_db_rollback(a->db);
+    assert_int_equal(hfd_gather_counts(a->db).misses, 0);
+}
+
+/* A search is not gathered: it gets a snapshot with all that was read. */
+static void searches_behind_reads(void **state)
+{
+    struct around *a = *state;
+    struct hfd_stmt *st;
+    bool row;
+
+    write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1)");
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_true(look(a));
+    write_beside(a, "UPDATE t SET n = 2");
+    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(hfd_db_prepare_once(a->db, HFD_SLICE("SELECT max(n) FROM t"), &st, NULL),
+                     HFD_BUSY);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_get, "a"), 2);
+    assert_int_equal(hfd_db_prepare_once(a->db, HFD_SLICE("SELECT max(n) FROM t"), &st, NULL),
+                     HFD_OK);
+    assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
+    assert_true(row);
+    assert_int_equal(hfd_stmt_col_i64(st, 0), 2);
+    hfd_stmt_done(st);
+    assert_false(look(a));
+    hfd_db_rollback(a->db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -542,6 +645,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(reads_behind_writes, open_around, close_around),
         cmocka_unit_test_setup_teardown(a_group_runs_alone, open_around, close_around),
         cmocka_unit_test_setup_teardown(usual_reads, open_around, close_around),
+        cmocka_unit_test_setup_teardown(reads_alone, open_reads, close_around),
+        cmocka_unit_test_setup_teardown(later_reads, open_reads, close_around),
+        cmocka_unit_test_setup_teardown(searches_behind_reads, open_reads, close_around),
     };
 
     return cmocka_run_group_tests_name("gather", tests, NULL, NULL);

@@ -15,7 +15,7 @@ import real
 import postgres
 
 lib = real.lib
-GETS = 32
+GETS = 64
 ANSWER_S = 5  # store.answer_timeout
 LIMIT_S = 60
 BODY = {"type": "hyperfleet-cluster", "driver": {"values": {"cluster": {"spec": {}}}}}

@@ -14,6 +14,7 @@ BODY = {"type": "hyperfleet-cluster", "driver": {"values": {
     "cluster": {"name": "cluster-%s", "spec": {"region": "eu-1"}},
     "nodepools": [{"name": "workers", "spec": {"replicas": 3}}]}}}
 CONDITIONS = [{"type": t, "status": "True"} for t in ("Applied", "Available", "Health")]
+TIMES = 4
 BASE = "/api/hyperfleet/v1/clusters"
 
 
@@ -43,6 +44,8 @@ class RoundTrips(unittest.TestCase):
         self.server = Store(postgres.url(self.postgres.port), keys)
         self.addCleanup(self.server.close)
         self.server.start()
+        self.client = real.lib.Client(self.server)
+        self.addCleanup(self.client.close)
 
     def trips(self):
         """Round trips and commits so far."""
@@ -107,6 +110,45 @@ class RoundTrips(unittest.TestCase):
             lambda: [self.send("DELETE", "/" + n * 16, None, 202) for n in names], 6), 6)
         self.check("GET", self.measure(
             lambda: [self.send("GET", "/" + n * 16) for n in names], 0), 0)
+
+    def get(self, gid, status):
+        """A GET; its status is as expected."""
+        answer = self.client.request("GET", "/" + gid)
+        self.assertEqual(answer.status, status, gid)
+
+    def check_get(self, what, gid, status):
+        """GETs one after the other: one round trip for each, and none behind it."""
+        cost = self.measure(lambda: [self.get(gid, status) for _ in range(TIMES)], 0)
+        self.assertEqual(cost.get("read", 0), TIMES, "%s: %s" % (what, cost))
+        self.assertLessEqual(cost.get("miss", 0), 4 * cost["others"], "%s: %s" % (what, cost))
+
+    def test_get(self):
+        """In each state: of a cluster with a nodepool, and of a nodepool of its own."""
+        fleet = real.lib.Fleet(self.client)
+        pool = real.lib.nodepool_input(cluster_guresid="c" * 16)
+        self.put("c")
+        self.check_get("creating cluster", "c" * 16, 202)
+        fleet.ready("c" * 16)
+        self.check_get("ready cluster", "c" * 16, 200)
+        self.send("PUT", "/" + "p" * 16, pool, 202)
+        self.check_get("creating nodepool", "p" * 16, 202)
+        fleet.ready("p" * 16)
+        self.check_get("ready nodepool", "p" * 16, 200)
+        self.check_get("absent", "n" * 16, 404)
+        self.assertEqual(self.server.sigterm(), 0)
+        self.server.flags += ["--driver-deadline-create", "1s"]
+        self.server.start()
+        self.put("d")
+        self.send("PUT", "/" + "q" * 16, real.lib.nodepool_input(cluster_guresid="c" * 16), 202)
+        for gid in ("d" * 16, "q" * 16):
+            real.lib.eventually(
+                lambda g=gid: self.client.request("GET", "/" + g).status == 400,
+                gid + " fails", 60)
+            self.check_get("failed " + gid, gid, 400)
+        self.send("DELETE", "/" + "p" * 16, None, 202)
+        self.check_get("deleting nodepool", "p" * 16, 202)
+        self.send("DELETE", "/" + "d" * 16, None, 202)
+        self.check_get("deleting cluster", "d" * 16, 202)
 
 
 if __name__ == "__main__":

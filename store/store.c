@@ -122,6 +122,7 @@ hfd_rc hfd_store_job_wait(struct hfd_store *store, struct hfd_job *job, struct h
         if (rc != HFD_OK && err != NULL)
             *err = job->err;
     }
+    job->sink = NULL;
     (void)pthread_cond_destroy(&w.posted);
     (void)pthread_mutex_destroy(&w.lock);
     return rc;

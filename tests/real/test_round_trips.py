@@ -144,6 +144,10 @@ class RoundTrips(unittest.TestCase):
             real.lib.eventually(
                 lambda g=gid: self.client.request("GET", "/" + g).status == 400,
                 gid + " fails", 60)
+            # Until its failure is stored, a GET reads what it failed on.
+            real.lib.eventually(
+                lambda g=gid: self.measure(lambda: self.get(g, 400), 0).get("read") == 1,
+                gid + " is stored as failed", 60)
             self.check_get("failed " + gid, gid, 400)
         self.send("DELETE", "/" + "p" * 16, None, 202)
         self.check_get("deleting nodepool", "p" * 16, 202)

@@ -176,7 +176,8 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
     if (rc != HFD_OK)
         goto out;
     hfd_server_watch(s, false);
-    s->connections_max = connections_max(s);
+    if (!app->ops_only)
+        s->connections_max = connections_max(s);
     *out = s;
     s = NULL;
 out:

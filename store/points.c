@@ -15,16 +15,6 @@ static hfd_rc reopen_if_broken(struct hfd_points *p, struct hfd_err *err)
     return hfd_db_open(p->place, HFD_DB_POINTS, &p->db, err);
 }
 
-static void want_all(struct hfd_points *p, struct hfd_job *list)
-{
-    struct hfd_txn tx = {.db = p->db};
-    struct hfd_err unused;
-
-    for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job))
-        if (job->wants != NULL)
-            (void)job->wants(&tx, job->arg, &unused);
-}
-
 static void run_each(struct hfd_points *p, struct hfd_job *list)
 {
     struct hfd_txn tx = {.db = p->db};
@@ -44,9 +34,7 @@ static hfd_rc run_group(struct hfd_points *p, struct hfd_job *list, struct hfd_e
 
     if (rc != HFD_OK)
         return rc;
-    want_all(p, list);
-    rc = hfd_db_look(p->db, &again, err);
-    for (again = true; rc == HFD_OK && again;) {
+    while (rc == HFD_OK && again) {
         run_each(p, list);
         rc = hfd_db_cause(p->db, err);
         if (rc == HFD_OK)
@@ -68,8 +56,9 @@ static hfd_rc run_reachable(struct hfd_points *p, struct hfd_job *list, struct h
     const int64_t began_us = hfd_clock_mono_us(p->clock);
     hfd_rc rc = hfd_away_check(p->away, err);
 
-    if (rc == HFD_OK)
-        rc = run_once(p, list, err);
+    if (rc != HFD_OK) /* it went away while they waited */
+        return rc;
+    rc = run_once(p, list, err);
     /* The connection was lost since its last use; a server that is silent is not asked again. */
     if (rc == HFD_AWAY && hfd_clock_mono_us(p->clock) - began_us < AGAIN_WITHIN_US)
         rc = run_once(p, list, err);

@@ -23,7 +23,6 @@ struct hfd_points {
 
 /**
  * Queues a read.
- * @param job  job->wants may name what job->fn reads
  * @return HFD_OK, HFD_BUSY (full or closed). Thread: any.
  */
 HFD_MUST_CHECK hfd_rc hfd_points_push(struct hfd_points *p, struct hfd_job *job);

@@ -69,11 +69,18 @@ class Gates(HyperShiftCase):
 
     def shown(self, id_, gate):
         """The 202's message is in the status query and on the pages."""
-        message = self.until_says(id_, gate).json["message"]
-        status = self.client.get("/clusters/%s/status?output=detail" % id_).json
+        def seen():
+            """What all ways show while the message stays as it is, or None."""
+            message = self.until_says(id_, gate).json["message"]
+            status = self.client.get("/clusters/%s/status?output=detail" % id_).json
+            pages = [self.page("/r/" + id_), self.page("/")]
+            if self.client.get("/" + id_).json.get("message") == message:
+                return message, status, pages
+            return None  # the parts report one after the other: look again
+        message, status, pages = eventually(seen, "a message that stays", SECONDS)
         self.assertEqual(status["message"], message)
-        self.assertIn(message, self.page("/r/" + id_))
-        self.assertIn(message, self.page("/"))
+        for page in pages:
+            self.assertIn(message, page)
         return status
 
     @staticmethod

@@ -99,7 +99,8 @@ class Proxy(unittest.TestCase):
         r = self.request(sock, "PUT", "/" + gid, order, "X-Forwarded-For: 203.0.113.66")
         self.assertEqual(r.status, 202)
         cookie = r.header("Set-Humanitec-Driver-Cookie")
-        line = [x for x in server.records() if x["msg"] == "request"][-1]
+        line = eventually(lambda: [x for x in server.records() if x["msg"] == "request"
+                                   and x.get("method") == "PUT"], "the request's line")[0]
         self.assertEqual(line["from"], "127.0.0.1", "the proxy's client, not the client's claim")
         self.assertEqual(self.request(sock, "GET", "/" + gid, "",
                                       "Humanitec-Driver-Cookie: " + cookie).status, 202)

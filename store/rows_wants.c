@@ -12,8 +12,8 @@ static const char sql_clusters_of[] =
     "SELECT fleet_id FROM part WHERE guresid = ?1 AND kind = 1";
 static const char sql_resource_of[] =
     "SELECT guresid FROM part WHERE fleet_id = ?1";
-static const char sql_parts_beside[] =
-    "SELECT s.fleet_id FROM part p JOIN part s ON s.guresid = p.guresid WHERE p.fleet_id = ?1";
+static const char sql_parts_beside[] = /* without itself, which is wanted already */
+    "SELECT s.fleet_id FROM part p JOIN part s ON s.guresid = p.guresid WHERE p.fleet_id = ?1 AND s.fleet_id <> ?1";
 static const char sql_itself[] =
     "SELECT CAST(?1 AS TEXT)";
 /* clang-format on */

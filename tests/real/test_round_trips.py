@@ -105,6 +105,13 @@ class RoundTrips(unittest.TestCase):
             self.check(what, self.measure(
                 lambda w=when: [self.report(p, "validation", w) for p in paths],
                 len(paths)), len(paths))
+        nodepools = [path + "/nodepools/" + self.send("GET", path + "/nodepools")["items"][0]["id"]
+                     for path in paths]
+        self.report(nodepools[0], "dns", 0)
+        for what, when in (("first report of a nodepool", 3), ("confirming one", 4)):
+            self.check(what, self.measure(
+                lambda w=when: [self.report(p, "validation", w) for p in nodepools],
+                len(nodepools)), len(nodepools))
         self.send("DELETE", "/" + "a" * 16, None, 202)
         self.check("DELETE", self.measure(
             lambda: [self.send("DELETE", "/" + n * 16, None, 202) for n in names], 6), 6)
@@ -153,6 +160,12 @@ class RoundTrips(unittest.TestCase):
         self.check_get("deleting nodepool", "p" * 16, 202)
         self.send("DELETE", "/" + "d" * 16, None, 202)
         self.check_get("deleting cluster", "d" * 16, 202)
+
+    def test_room(self):
+        """Rows that reports change can stay in their page."""
+        self.assertEqual(self.postgres.query(
+            "SELECT relname, reloptions FROM pg_class WHERE relname IN ('fleet', 'report')"
+            " ORDER BY 1"), [["fleet", "{fillfactor=80}"], ["report", "{fillfactor=80}"]])
 
 
 if __name__ == "__main__":

@@ -44,6 +44,16 @@ void hfd_unit_begin(struct hfd_unit *unit)
     unit->changes = 0;
 }
 
+void hfd_unit_next(struct hfd_unit *unit)
+{
+    HFD_ASSERT(unit->changes == 0);
+    if (unit->used_bytes > HFD_UNIT_BYTES_MAX / 2)
+        forget_all(unit);
+    for (int t = 0; t < HFD_UNIT_TABLES; t++)
+        for (struct hfd_kept *k = unit->tables[t]; k != NULL; k = k->in_table)
+            k->fresh = false;
+}
+
 void hfd_unit_forget(struct hfd_txn *tx)
 {
     if (tx->unit == NULL)

@@ -1,6 +1,7 @@
 /*
  * The unit of work of one job. Rows that the job read or wrote are kept in memory and read again
- * from there. Its changes are collected by row and written once, at the end of the job.
+ * from there. Its changes are collected by row and written once, at the end of the job. Where reads
+ * are gathered (PostgreSQL), the next job of the transaction has the rows as well.
  * README.md, "The unit of work", says what is kept and when it is written.
  *
  * A job that fails drops its changes: hfd_unit_begin of the next one forgets them. Memory is
@@ -79,6 +80,11 @@ HFD_MUST_CHECK hfd_rc hfd_unit_init(struct hfd_unit *unit, struct hfd_err *err);
 void hfd_unit_fini(struct hfd_unit *unit);
 /** A job begins: nothing is kept, and no change is left. */
 void hfd_unit_begin(struct hfd_unit *unit);
+/**
+ * A job begins in the transaction of one that succeeded. Its rows stay kept while there is room;
+ * its changes must be written.
+ */
+void hfd_unit_next(struct hfd_unit *unit);
 
 /** @return the kept row; NULL = not known, or there is no unit of work (readers) */
 struct hfd_kept *hfd_unit_find(const struct hfd_txn *tx, const struct hfd_unit_form *form,

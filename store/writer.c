@@ -85,7 +85,11 @@ static void count_results(const struct hfd_job *list)
 
 static struct hfd_txn begin_job(struct hfd_writer *w)
 {
-    hfd_unit_begin(&w->unit);
+    if (w->keeps_rows)
+        hfd_unit_next(&w->unit);
+    else
+        hfd_unit_begin(&w->unit);
+    w->keeps_rows = false;
     return (struct hfd_txn){.db = w->db,
                             .writable = true,
                             .stamps = &w->stamps,
@@ -113,6 +117,8 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
     if (job->rc == HFD_OK)
         job->rc = hfd_unit_write(&tx, &job->err);
     job->err.rc = job->rc;
+    /* A job that reads what this one wrote would else read it alone, behind the writes. */
+    w->keeps_rows = job->rc == HFD_OK && hfd_db_gathers(w->db);
     if (job->rc != HFD_OK) {
         w->tally = counted;
         hfd_effects_cut(&w->effects, effects_len);
@@ -157,6 +163,7 @@ static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     hfd_rc rc = HFD_OK;
 
     *spoiler = NULL;
+    w->keeps_rows = false;
     w->tally = (struct hfd_tally){.count = 0};
     hfd_effects_cut(&w->effects, 0);
     hfd_totals_drop(&w->totals);

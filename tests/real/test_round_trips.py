@@ -1,4 +1,5 @@
 """Groups of jobs on PostgreSQL: two round trips for each, and no read of its own."""
+import concurrent.futures
 import json
 import os
 import re
@@ -160,6 +161,23 @@ class RoundTrips(unittest.TestCase):
         self.check_get("deleting nodepool", "p" * 16, 202)
         self.send("DELETE", "/" + "d" * 16, None, 202)
         self.check_get("deleting cluster", "d" * 16, 202)
+
+    def test_together(self):
+        """Reports of several adapters on one cluster and its nodepool, in one group or few."""
+        adapters = ("dns", "pullsecret", "hypershift", "validation")
+        for name in "abcd":
+            self.put(name)
+        paths = [BASE + "/" + i["id"] for i in self.send("GET", BASE + "?pageSize=100")["items"]]
+        paths += [p + "/nodepools/" + self.send("GET", p + "/nodepools")["items"][0]["id"]
+                  for p in paths]
+        self.report(paths[0], "dns", 0)
+        with concurrent.futures.ThreadPoolExecutor(len(paths) * len(adapters)) as pool:
+            costs = [self.measure(lambda w=when: list(pool.map(
+                lambda job: self.report(*job, w),
+                [(p, a) for p in paths for a in adapters])), 0) for when in (1, 2, 3)]
+        for cost in costs[1:]:  # in the first one resources become ready
+            self.assertEqual(cost.get("miss", 0), 0, costs)
+            self.assertLess(cost["commits"], len(paths) * len(adapters), costs)
 
     def test_room(self):
         """Rows that reports change can stay in their page."""

@@ -21,10 +21,14 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import threading
 import time
 import urllib.parse
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+
+from ports import free_port  # noqa: E402
 from fleet_tsl import Refused, compile_search
 
 BASE = "/api/hyperfleet/v1"
@@ -335,7 +339,7 @@ class Fake:
         self.followed = 0        # requests to where a redirect pointed
         self.closing = threading.Event()
         self.counter = itertools.count(1)
-        self.driver = Listener(self, False, port, tls)
+        self.driver = Listener(self, False, port or free_port(), tls)  # down() and up() keep it
         self.player = Listener(self, True, 0, None)
         self.port, self.player_port = self.driver.server_address[1], self.player.server_address[1]
         self.url = "%s://127.0.0.1:%d/" % ("https" if tls else "http", self.port)

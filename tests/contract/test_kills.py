@@ -4,7 +4,6 @@ store that is lost.
 import concurrent.futures
 import os
 import shutil
-import socket
 import time
 import unittest
 
@@ -15,12 +14,6 @@ from lives import Life, Pair, body_of, run_all
 
 SOAK = os.environ.get("HFD_SOAK") == "1"
 FLAGS = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Driver(lib.Case):
@@ -126,7 +119,7 @@ class Kills(unittest.TestCase):
         """kill -9 of the remote, another instance of the program with its own data, while 12
         resources are made, changed and deleted.
         """
-        port = free_port()
+        port = lib.free_port()
 
         class Remote(lib.Server):
             def command(self):

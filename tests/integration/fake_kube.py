@@ -16,6 +16,8 @@ import time
 import urllib.parse
 import uuid
 
+from lib import free_port
+
 KINDS = {"namespaces": "Namespace", "secrets": "Secret", "hostedclusters": "HostedCluster",
          "nodepools": "NodePool"}
 # Those that HyperShift's operator makes. A server has them if `parts` is on.
@@ -478,12 +480,12 @@ class FakeKube:
         self.on_done = None
         self.parts, self.capi = False, "v1beta1"  # PARTS, and the version of the Cluster API
         self.cut, self.era = False, 0
+        self.port = free_port()  # down() and up() keep it
         self.start()
 
-    def start(self, port=0):
-        self.server = Server(("127.0.0.1", port), Handler)
+    def start(self):
+        self.server = Server(("127.0.0.1", self.port), Handler)
         self.server.api = self
-        self.port = self.server.server_address[1]
         self.url = "http://127.0.0.1:%d" % self.port
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
@@ -498,7 +500,7 @@ class FakeKube:
 
     def up(self):
         self.cut = False
-        self.start(self.port)
+        self.start()
 
     def close(self):
         self.down()

@@ -15,6 +15,7 @@ import unittest
 import urllib.request
 
 import postgres
+from ports import free_port
 from tcp_proxy import Proxy
 
 VERSION = "4.1.5"
@@ -90,7 +91,7 @@ class Node:
     def __init__(self, cluster, number):
         self.cluster, self.number = cluster, number
         self.name = "n%d" % number
-        self.port, self.rest = postgres.free_port(), postgres.free_port()
+        self.port, self.rest = free_port(), free_port()
         self.proxies = [Proxy(self.port), Proxy(self.rest), Proxy(cluster.etcd_port)]
         self.proxy = self.proxies[0]
         self.config = os.path.join(cluster.dir, self.name + ".yml")
@@ -185,7 +186,7 @@ class Cluster:
         self.dir = postgres.folder("hfd-pat-")
         self.package = os.path.join(self.dir, "python") # where the server's user reads it
         shutil.copytree(packages, self.package)
-        self.etcd_port, self.peer_port = postgres.free_port(), postgres.free_port()
+        self.etcd_port, self.peer_port = free_port(), free_port()
         self.etcd = None
         self.nodes = []
         self.guard = subprocess.Popen(["sh", "-c", GUARD, "sh", self.dir], stdin=subprocess.PIPE,

@@ -11,11 +11,12 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import unittest
+
+from ports import free_port
 
 LEAST = 13 # the oldest version that the program takes
 START_S = 60
@@ -53,13 +54,6 @@ def as_owner(*argv, end_with_us=False):
     if end_with_us:
         head += ["--pdeathsig", "INT"]
     return (head if len(head) > 1 else []) + list(argv)
-
-
-def free_port():
-    """A port that nothing listens on now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def folder(prefix="hfd-pg-"):

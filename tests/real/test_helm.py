@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import unittest
@@ -21,7 +20,7 @@ import hypershift
 import real
 import test_kubernetes
 import yaml
-from lib import ROOT, cluster_input, clean_env, eventually, guresid, program
+from lib import ROOT, cluster_input, clean_env, eventually, free_port, guresid, program
 
 HELM = ("helm.sh/helm/v3/cmd/helm", "v3.22.0")
 OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
@@ -126,12 +125,6 @@ def plural(doc):
     group = "/api/v1" if doc["apiVersion"] == "v1" else "/apis/" + doc["apiVersion"]
     middle = "" if kind.startswith("clusterrole") else "/namespaces/" + NAMESPACE
     return "%s%s/%s" % (group, middle, many)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def there(api, command, values, *flags):

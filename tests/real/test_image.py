@@ -17,7 +17,7 @@ import yaml
 import postgres
 import real
 import roots
-from lib import eventually
+from lib import eventually, free_port
 
 DOCKER = os.path.join(real.ROOT, "docker")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -332,7 +332,7 @@ class Compose(unittest.TestCase):
         """Starts a service as Compose would, on ports of its own, with a data folder as the image
         has one; returns its URL.
         """
-        main, ops = postgres.free_port(), postgres.free_port()
+        main, ops = free_port(), free_port()
         env = {name: value.replace("/run/secrets", folder).replace("@postgres/", "@%s/" % place)
                for name, value in variables.items()}
         env.setdefault("HFD_DATA", os.path.join(folder, "data"))

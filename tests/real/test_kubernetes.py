@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from fake_kube import PARTS
 from hypershift import Cases, HyperShiftCase
 from kube import Kube
 from lib import ROOT, eventually, guresid
+from ports import free_ports
 
 START_S = 120
 
@@ -44,24 +44,6 @@ def harness():
     return program, os.path.join(shared, "kubernetes", "crds")
 
 
-def free_ports():
-    """The first of three free ports in a row."""
-    for first in range(23000, 32000, 10):
-        held = []
-        try:
-            for port in range(first, first + 3):
-                s = socket.socket()
-                held.append(s)
-                s.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            continue
-        finally:
-            for s in held:
-                s.close()
-    raise AssertionError("no free ports")
-
-
 class Api:
     """A real API server. crds: a folder, in place of that of the harness"""
 
@@ -70,7 +52,7 @@ class Api:
         self.dir = tempfile.mkdtemp(prefix="hfd-kube-real-")
         self.state = os.path.join(self.dir, "state")
         self.proc = subprocess.Popen(
-            [program, "-port", str(free_ports()), "-dir", self.state, "-crds", crds or own],
+            [program, "-port", str(free_ports(3)), "-dir", self.state, "-crds", crds or own],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end = time.monotonic() + START_S
         while not os.path.exists(os.path.join(self.state, "env")):

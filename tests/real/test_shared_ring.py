@@ -199,7 +199,7 @@ class Starts(Case):
             self.says(server, waiting)
             self.assertEqual(server.sigterm(), 0)
             server = self.replica()
-            server.ops_listen = "127.0.0.1:%d" % postgres.free_port()
+            server.ops_listen = "127.0.0.1:%d" % lib.free_port()
             server.spawn()
             self.says(server, waiting)
             self.probed(server.ops_listen)

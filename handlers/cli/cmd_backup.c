@@ -57,12 +57,13 @@ static enum hfd_exit open_part(struct request *r)
         return hfd_cli_fail(HFD_EXIT_DATA, "backup", "%s: it is not a regular file", r->file);
     if (snprintf(part, sizeof(part), "%s.part", r->file) >= (int)sizeof(part))
         return hfd_cli_fail(HFD_EXIT_USAGE, "backup", "FILE is too long");
-    r->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
-        return hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(errno));
+    /* Before the file is there: no signal leaves it behind. */
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
+    r->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
+        return hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(errno));
     return HFD_EXIT_OK;
 }
 

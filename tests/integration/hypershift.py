@@ -9,13 +9,13 @@ import tempfile
 import unittest
 
 from kube import HYPERSHIFT, Operator, condition
-from lib import COOKIE, Client, Server, eventually, guresid
+from lib import COOKIE, TIME_FACTOR, Client, Server, eventually, guresid
 
 PULL_SECRET = '{"auths":{"quay.io":{"auth":"bWU6bWU="}}}'
 KUBEVIRT_POOL = {"kubevirt": {"compute": {"cores": 2, "memory": "4Gi"},
                               "rootVolume": {"type": "Persistent",
                                              "persistent": {"size": "32Gi"}}}}
-SECONDS = 60
+SECONDS = 120 * TIME_FACTOR
 
 
 def branches(entry):
@@ -311,9 +311,13 @@ class Cases:
         self.make_parts("tree1", "tree1-work")
         self.operator.stop_at.clear()
         self.until(id_, 200, "ready")
-        found = eventually(lambda: len(branches(self.entries(id_)["tree1"])) > 5 and
-                           len(branches(self.entries(id_)["tree1-work"])) > 1 and self.entries(id_),
-                           "trees", SECONDS)
+
+        def whole():
+            """The entries once both trees have all that was made: each kind has its own list."""
+            found = self.entries(id_)
+            made = [b for b in branches(found["tree1"]) if not b.startswith("NodePool/")]
+            return found if len(made) >= 8 and len(branches(found["tree1-work"])) >= 4 else None
+        found = eventually(whole, "trees", SECONDS)
         deployment = "MachineDeployment/tree1-work"
         machines = ["%s/MachineSet/tree1-work-abc/Machine/tree1-work-abc-%02d" % (deployment, i)
                     for i in range(2)]

@@ -31,8 +31,8 @@ class Answer(Exception):
 class Driver:
     """Each `wrong` changes one thing; "" changes nothing."""
 
-    def __init__(self, wrong=""):
-        self.wrong = wrong
+    def __init__(self, wrong="", pause_s=0.1):
+        self.wrong, self.pause_s = wrong, pause_s
         self.lock = threading.Lock()
         self.resources = {}
         self.deleted = set()
@@ -299,7 +299,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with d.lock:
             d.putting += 1
             busy = d.putting > 1
-        time.sleep(0.1)
+        time.sleep(d.pause_s)
         with d.lock:
             d.putting -= 1
         if busy:
@@ -328,8 +328,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Served:
     """A driver on a port of its own."""
 
-    def __init__(self, wrong=""):
-        handler = type("H", (Handler,), {"driver": Driver(wrong)})
+    def __init__(self, wrong="", pause_s=0.1):
+        handler = type("H", (Handler,), {"driver": Driver(wrong, pause_s)})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         self.url = "http://127.0.0.1:%d" % self.server.server_address[1]

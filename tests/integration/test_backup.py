@@ -511,7 +511,8 @@ class Access(Folders):
         self.backup()
         done = run("backup", self.file, *url, env={"HFD_TOKEN_FILE": tokens["admin"]})
         self.assertEqual(done.returncode, 0, done.stderr)
-        audit = [r for r in self.server.records() if r["msg"] == "audit: backup made"]
+        audit = eventually(lambda: [r for r in self.server.records()
+                                    if r["msg"] == "audit: backup made"], "the audit's line")
         self.assertIn("admin", audit[0]["by"])
 
 

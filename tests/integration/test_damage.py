@@ -10,7 +10,7 @@ import struct
 import subprocess
 import unittest
 
-from lib import BASE, Case, clean_env, cluster_input, guresid, program
+from lib import BASE, Case, clean_env, cluster_input, eventually, guresid, program
 
 ONE_ADAPTER = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool",
                "validation")
@@ -97,8 +97,9 @@ class DamagedRows(Case):
             self.damaged(self.client.put("/" + gid, body), "resource", gid)
             self.damaged(self.client.put("/" + gid, cluster_input()), "resource", gid)
             self.damaged(self.client.delete("/" + gid), "resource", gid)
-        log = [r for r in self.server.records() if "is damaged" in str(r)]
-        self.assertTrue(log and all(r["level"] == "error" for r in log), log[:1])
+        log = eventually(lambda: [r for r in self.server.records() if "is damaged" in str(r)],
+                         "the log says so")
+        self.assertTrue(all(r["level"] == "error" for r in log), log[:1])
         self.server.sigterm()
         self.assertIn("'%s' of table 'resource'" % gid, doctor(self.server).stdout)
         self.flip(new, old)

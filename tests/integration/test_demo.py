@@ -30,8 +30,9 @@ class Demo(Case):
         body = cluster_input(spec={"region": "eu-2"},
                              nodepools=[{"name": "workers", "spec": {"replicas": 3}},
                                         {"name": "more"}])
-        cookie = self.expect(self.put(gid, body, cookie), 202).cookie
-        self.check_hint(self.get(gid, cookie).json, "updating")
+        answer = self.expect(self.put(gid, body, cookie), 202)
+        cookie = answer.cookie
+        self.check_hint(answer.json, "updating")
         values = self.expect(self.poll("GET", gid, cookie, (200, 202)),
                              200).json["resource"]["values"]
         self.assertEqual(values["generation"], 2)

@@ -5,7 +5,7 @@ import json
 import unittest
 
 from lib import CELLS, OPS, STATES, Case, Client
-from lib import changed, cluster_input, conditions_of, eventually, guresid, nodepool_input
+from lib import changed, cluster_input, conditions_of, eventually, guresid, in_time, nodepool_input
 
 
 class Tables(Case):
@@ -623,6 +623,17 @@ class Deadlines(Case):
     FLAGS = ("--driver-deadline-create", "1s", "--driver-deadline-update", "1s",
              "--driver-deadline-delete", "2s")
 
+    def in_an_hour(self, *operations):
+        """Restarts the server: new operations of these kinds have an hour, all others as above."""
+        flags = [w for o in operations for w in ("--driver-deadline-" + o, "1h")]
+        self.server.flags = self.short + flags
+        self.restart()
+
+    def setUp(self):
+        super().setUp()
+        self.short = list(self.server.flags)
+        self.addCleanup(setattr, self.server, "flags", self.short)
+
     def wait_failed(self, gid, code):
         return eventually(lambda: (lambda a: a if a.status == 400 else None)(self.get(gid)),
                           "%s fails by its deadline" % gid).json
@@ -631,7 +642,7 @@ class Deadlines(Case):
         """RES-105 names what is unfinished; it stays failed; PUT same and different are new
         attempts with a new deadline; DELETE works.
         """
-        names = ("same", "different", "delete", "late")
+        names = ("same", "again", "different", "delete", "late")
         made = {n: self.created() for n in names}
         for name, (gid, body, cookie) in made.items():
             doc = self.wait_failed(gid, "RES-105")
@@ -644,8 +655,12 @@ class Deadlines(Case):
             self.expect(self.get(gid, cookie), 400, "RES-105")
         gid, body, cookie = made["same"]
         self.check_hint(self.expect(self.put(gid, body, cookie), 202).json, "creating")
+        self.in_an_hour("create")
+        gid, body, cookie = made["again"]
+        self.check_hint(self.expect(self.put(gid, body, cookie), 202).json, "creating")
         self.fleet.ready(gid)
         self.expect(self.get(gid), 200)
+        self.in_an_hour()
         gid, body, cookie = made["different"]
         self.expect(self.put(gid, changed(body), cookie), 202)
         self.assertEqual(self.fleet.cluster_of(gid)["generation"], 2)
@@ -661,9 +676,11 @@ class Deadlines(Case):
 
     def test_update_past_its_deadline(self):
         """The same for an update; the old cluster is left as it is."""
+        self.in_an_hour("create")
         gid, body, cookie = self.created()
         self.fleet.ready(gid)
         self.expect(self.get(gid), 200)
+        self.in_an_hour()
         cookie = self.expect(self.put(gid, changed(body), cookie), 202).cookie
         self.check_error(self.wait_failed(gid, "RES-105"), "RES-105")
         cluster = self.fleet.cluster_of(gid)
@@ -675,15 +692,19 @@ class Deadlines(Case):
         """
         gid, body, cookie = self.created()
         self.fleet.ready(gid)
-        self.expect(self.delete(gid, cookie), 202)
-        first = self.expect(self.get(gid, cookie), 202).json["timeout"]
+        first = self.expect(self.delete(gid, cookie), 202).json["timeout"]
         doc = self.wait_failed(gid, "RES-105")
         self.check_error(doc, "RES-105")
         self.assertIn("validation", doc["message"])
         self.expect(self.put(gid, body, cookie), 409)
         again = self.expect(self.delete(gid, cookie), 202).json
         self.assertGreater(again["timeout"], first)
-        self.expect(self.get(gid, cookie), 202)
+        self.wait_failed(gid, "RES-105")
+
+        def deleting():
+            self.expect(self.delete(gid, cookie), 202)
+            self.expect(self.get(gid, cookie), 202)
+        in_time(2, deleting)
         self.wait_failed(gid, "RES-105")
         self.fleet.finish_delete(gid)
         self.expect(self.get(gid, cookie), 404)

@@ -74,8 +74,8 @@ class Early(Guarded):
         self.assertEqual([line for line in self.server.lines if secret in line], [])
         ops = Client(self.server, ops=True)
         self.addCleanup(ops.close)
-        self.assertIn('hfd_auth_refused_total{reason="unknown"} 2',
-                      ops.get("/metrics").body.decode())
+        counted = 'hfd_auth_refused_total{reason="unknown"} 2'
+        eventually(lambda: counted in ops.get("/metrics").body.decode(), "both are counted")
 
     def test_wrong_tokens_wait(self):
         """A wrong token waits for its 401 as elsewhere, the longer the more there were."""

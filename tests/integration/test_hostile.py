@@ -67,7 +67,7 @@ class LibraryMemory(Case):
         self.addCleanup(ops.close)
         held, refused = [], 0
         for i in range(self.CONNECTIONS):
-            s = socket.create_connection(("127.0.0.1", self.server.port), timeout=30 * TIME_FACTOR)
+            s = socket.create_connection(("127.0.0.1", self.server.port), timeout=60 * TIME_FACTOR)
             held.append(s)
             try:
                 s.sendall(head % i + b" " * 1048574)
@@ -75,8 +75,9 @@ class LibraryMemory(Case):
                 refused += 1
             if i % 50 == 0:
                 self.assertEqual(ops.get("/livez").status, 200)
-        refused += len(select.select(held, [], [], 0)[0])
-        self.assertGreater(refused, self.CONNECTIONS // 2)
+        # The last ones may still be on their way to the server.
+        eventually(lambda: refused + len(select.select(held, [], [], 0)[0]) > self.CONNECTIONS // 2,
+                   "half of them are answered or closed")
         self.assertTrue(self.server.alive())
         for s in held:
             s.close()
@@ -103,7 +104,7 @@ def peak_mib(pid):
 
 
 def send(port, raw):
-    s = socket.create_connection(("127.0.0.1", port), timeout=30 * TIME_FACTOR)
+    s = socket.create_connection(("127.0.0.1", port), timeout=60 * TIME_FACTOR)
     s.sendall(raw)
     return s
 
@@ -343,7 +344,7 @@ class SlowSearch(unittest.TestCase):
         request = b"GET " + self.SLOW.encode() + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
         waiting = [send(server.port, request) for _ in range(4)]
         time.sleep(0.5)
-        self.assertEqual(server.sigterm(30 * TIME_FACTOR), 0)
+        self.assertEqual(server.sigterm(), 0)
         for s in waiting:
             s.close()
 

@@ -5,7 +5,7 @@ import socket
 import time
 import unittest
 
-from lib import Case, Client, Server, TIME_FACTOR, eventually, guresid
+from lib import Case, Client, Server, TIME_FACTOR, eventually, guresid, need_files
 
 BODY = b'{"type":"hyperfleet-cluster","driver":{"values":{"cluster":{"spec":{}}}}}'
 LOCAL = b"Host: localhost\r\n"
@@ -15,9 +15,9 @@ class Raw(Case):
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
 
-    def exchange(self, raw, timeout_s=20.0):
-        """Sends bytes on a connection of their own; returns all bytes that come until the server
-        closes, or half a second is silent.
+    def exchange(self, raw, timeout_s=60.0, until=b"HTTP/1."):
+        """Sends bytes on a connection of their own, and returns all bytes that come. The end is
+        when the server closes, or half a second without bytes behind the text `until`.
         """
         data = b""
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=timeout_s) as s:
@@ -32,7 +32,8 @@ class Raw(Case):
                 if not chunk:
                     break
                 data += chunk
-                s.settimeout(0.5 * TIME_FACTOR)
+                if until in data:
+                    s.settimeout(0.5 * TIME_FACTOR)
         return data
 
     def statuses(self, raw):
@@ -138,7 +139,7 @@ class Raw(Case):
             b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
             b"Content-Length: %d\r\n\r\n"
             % (gid.encode(),
-            len(BODY)) + BODY)
+            len(BODY)) + BODY, until=b"HTTP/1.1 202")
         self.assertIn(b"HTTP/1.1 202", got)
         self.expect(self.get(gid), 202)
 
@@ -172,7 +173,7 @@ class Limits(Case):
                  b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{" % gid, b"")
         socks = []
         for part in parts * 10:
-            s = socket.create_connection(("127.0.0.1", self.server.port), timeout=20 * TIME_FACTOR)
+            s = socket.create_connection(("127.0.0.1", self.server.port), timeout=60 * TIME_FACTOR)
             self.addCleanup(s.close)
             s.sendall(part)
             socks.append(s)
@@ -195,17 +196,18 @@ class Limits(Case):
         s = socket.socket()
         self.addCleanup(s.close)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        s.settimeout(20 * TIME_FACTOR)
+        s.settimeout(60 * TIME_FACTOR)
         s.connect(("127.0.0.1", self.server.port))
         s.sendall(b"GET /api/hyperfleet/v1/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
-        inode = "%04X" % s.getsockname()[1]
+        theirs, ours = ":%04X" % s.getpeername()[1], ":%04X" % s.getsockname()[1]
 
         def cut():
             """Tells if the server's end of this connection is gone (or only waits to be forgotten).
             """
             with open("/proc/net/tcp", encoding="ascii") as f:
                 rows = [line.split() for line in f][1:]
-            return not [r for r in rows if r[2].endswith(":" + inode) and r[3] == "01"]
+            return not [r for r in rows if r[1].endswith(theirs) and r[2].endswith(ours)
+                        and r[3] == "01"]
 
         start = time.monotonic()
         eventually(cut, "the slow reader is cut off", every_s=0.1)
@@ -218,7 +220,8 @@ class Limits(Case):
 
     def test_many_connections(self):
         """A thousand idle connections do not keep others out."""
-        socks = [socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        need_files(1000)
+        socks = [socket.create_connection(("127.0.0.1", self.server.port), timeout=60)
                  for _ in range(900)]
         try:
             self.expect(self.get("abc"), 404)
@@ -236,7 +239,7 @@ class FewConnections(Case):
         """Beyond http.connections_max a connection waits for a place, and is served once there is
         one.
         """
-        idle = [socket.create_connection(("127.0.0.1", self.server.port), timeout=20)
+        idle = [socket.create_connection(("127.0.0.1", self.server.port), timeout=60)
                 for _ in range(60)]
         try:
             self.expect(self.get("abc"), 404)
@@ -261,7 +264,7 @@ class FewFiles(unittest.TestCase):
                              [("warn", 100, 25)])
             ops = Client(server, ops=True)
             self.addCleanup(ops.close)
-            idle = [socket.create_connection(("127.0.0.1", server.port), timeout=20)
+            idle = [socket.create_connection(("127.0.0.1", server.port), timeout=60)
                     for _ in range(150)]
             try:
                 for path in ("/livez", "/readyz", "/metrics"):

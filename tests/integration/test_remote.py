@@ -110,8 +110,7 @@ def doctor(url, *flags):
 
 
 class Life(unittest.TestCase):
-    """Two instances: `fleet` is the remote HyperFleet, which keeps its port, and `driver` drives it.
-    """
+    """Two instances. `fleet` is the remote HyperFleet, which keeps its port; `driver` drives it."""
 
     def setUp(self):
         port = lib.free_port()

@@ -1,7 +1,7 @@
 /*
  * The unit of work of one job. Rows that the job read or wrote are kept in memory and read again
  * from there. Its changes are collected by row and written once, at the end of the job. Where reads
- * are gathered (PostgreSQL), the next job of the transaction has the rows as well.
+ * are gathered (PostgreSQL), the next job of the transaction can have the rows as well.
  * README.md, "The unit of work", says what is kept and when it is written.
  *
  * A job that fails drops its changes: hfd_unit_begin of the next one forgets them. Memory is

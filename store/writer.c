@@ -118,7 +118,7 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
         job->rc = hfd_unit_write(&tx, &job->err);
     job->err.rc = job->rc;
     /* A job that reads what this one wrote would else read it alone, behind the writes. */
-    w->keeps_rows = job->rc == HFD_OK && hfd_db_gathers(w->db);
+    w->keeps_rows = job->rc == HFD_OK && w->rooted;
     if (job->rc != HFD_OK) {
         w->tally = counted;
         hfd_effects_cut(&w->effects, effects_len);
@@ -143,14 +143,18 @@ static hfd_rc want_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_er
     struct hfd_err unused;
     bool again;
 
-    if (!hfd_db_gathers(w->db))
+    w->rooted = hfd_db_gathers(w->db);
+    if (!w->rooted)
         return HFD_OK;
     for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job)) {
         struct hfd_txn tx = begin_job(w);
 
         if (!job->apart && job->wants != NULL)
             (void)job->wants(&tx, job->arg, &unused);
-        if (!job->apart && !tx.rooted && hfd_db_exclusive(w->db, err) != HFD_OK)
+        if (job->apart || tx.rooted)
+            continue;
+        w->rooted = false;
+        if (hfd_db_exclusive(w->db, err) != HFD_OK)
             return err->rc;
     }
     return hfd_db_look(w->db, &again, err);

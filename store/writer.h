@@ -27,6 +27,7 @@ struct hfd_writer {
     struct hfd_effects effects;
     struct hfd_totals totals;
     struct hfd_unit unit;
+    bool rooted;        /* all jobs of the group have named their roots */
     bool keeps_rows;    /* the next job of the transaction has the rows of the last one */
     atomic_bool broken; /* set by the writer, after `cause` */
     struct hfd_err cause;

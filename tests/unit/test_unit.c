@@ -228,13 +228,48 @@ static void names_follow_the_changes(void **state)
     assert_true(hfd_slice_is(second.name, "three"));
 }
 
+/* The next job reads what the last one kept, unless more than half of the memory is used. */
+static void the_next_job_has_the_rows(void **state)
+{
+    struct fixture *fx = *state;
+    const size_t half = HFD_UNIT_BYTES_MAX / 2;
+    struct hfd_fleet_row row;
+
+    change_cluster(fx);
+    assert_int_equal(hfd_unit_write(&fx->tx, NULL), HFD_OK);
+    assert_int_equal(
+        hfd_row_run(&fx->tx, "DELETE FROM fleet WHERE id = ?1", S("c1"), HFD_SLICE_NONE, NULL),
+        HFD_OK);
+    hfd_unit_next(&fx->unit);
+    assert_int_equal(get_cluster(fx).generation, 2);
+    assert_true(fx->unit.used_bytes < half);
+    fx->unit.used_bytes = half + 1;
+    hfd_unit_next(&fx->unit);
+    assert_int_equal(fx->unit.used_bytes, 0);
+    assert_int_equal(hfd_fleet_row_get(&fx->tx, S("c1"), &fx->mem, &row, NULL), HFD_NOT_FOUND);
+}
+
+/* A cluster that an earlier job inserted may have nodepools by now: names are looked for. */
+static void the_next_job_has_inserted_nothing(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_kept *k;
+
+    add_cluster(fx, "c2", "two");
+    k = fx->unit.tables[HFD_UNIT_FLEET];
+    assert_true(k != NULL && k->fresh);
+    hfd_unit_next(&fx->unit);
+    assert_false(k->fresh);
+}
+
 int main(void)
 {
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         RULE(changes_of_a_row_are_written_once), RULE(dropped_changes_leave_no_trace),
         RULE(lists_show_what_is_not_written),    RULE(heads_show_what_is_not_written),
-        RULE(names_follow_the_changes),
+        RULE(names_follow_the_changes),          RULE(the_next_job_has_the_rows),
+        RULE(the_next_job_has_inserted_nothing),
     };
 
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));

@@ -21,7 +21,8 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
-from lib import BASE, LABEL, Client, Server, cluster_input, eventually, guresid, run
+from lib import (BASE, LABEL, Client, Server, clean_env, cluster_input, eventually, guresid,
+                 program, run)
 
 CYCLES = int(os.environ.get("HFD_IT_CYCLES", "3"))
 WORKERS = 4
@@ -170,15 +171,15 @@ class UnderLoad(unittest.TestCase):
             threads = self.load()
             self.grown(10)
             command = subprocess.Popen(
-                [os.environ["HFD_PROGRAM"], "backup", path, "--data", self.server.data],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                [program(), "backup", path, "--data", self.server.data],
+                env=clean_env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             part = (os.path.join(self.server.data, "backup.tmp"), path + ".part")[cycle % 2]
             # the copy is under way, or just over: each is a moment to be killed at
             eventually(lambda: os.path.exists(part) or command.poll() is not None,
                        "a backup is made", every_s=0)
             self.server.kill9()
             self.end_load(threads)
-            self.assertEqual(os.path.exists(path), command.wait(60) == 0)
+            self.assertEqual(command.wait(60) == 0, os.path.exists(path))
             self.assertFalse(os.path.exists(path + ".part"))
             if command.returncode == 0:
                 os.unlink(path)

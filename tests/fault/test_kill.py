@@ -49,7 +49,8 @@ class StopUnderLoad(test_recovery.KillUnderLoad):
         """A stopped process does not answer: the kernel takes its connections, but nothing comes
         back.
         """
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=0.2) as s:
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=60) as s:
+            s.settimeout(0.2)
             s.sendall(b"GET /nobody HTTP/1.1\r\nHost: localhost\r\n\r\n")
             try:
                 return s.recv(1) == b""

@@ -59,7 +59,8 @@ class Manual(unittest.TestCase):
             "_hyperfleet_driver; printf '%%s\\n' \"${COMPREPLY[@]}\"" \
             % os.path.join(self.folder, "completion/bash/hyperfleet-driver")
         done = subprocess.run(["bash", "-c", script, "bash", *words], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, check=True, cwd=self.folder)
+                              stderr=subprocess.PIPE, text=True, check=True, cwd=self.folder,
+                              env=clean_env({"LC_ALL": "C"}))  # bash warns of an absent locale
         self.assertEqual(done.stderr, "")
         return set(done.stdout.split())
 

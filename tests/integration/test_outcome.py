@@ -27,13 +27,13 @@ class Times(Case):
         """
         gid, _, _ = self.created(cluster_input(nodepools=[{"name": "workers"}]))
         hint = self.expect(self.get(gid), 202).json
-        self.assertAlmostEqual(self.seconds(hint, "timeout"), 3000, delta=5)
+        self.assertAlmostEqual(self.seconds(hint, "timeout"), 3000, delta=60)
         self.assertAlmostEqual(self.seconds(hint, "estimated_completion_time"), 720, delta=360)
         self.fleet.ready(gid)
         pool = guresid("pool")
         self.expect(self.put(pool, nodepool_input(cluster_guresid=gid, name="gpu")), 202)
         hint = self.expect(self.get(pool), 202).json
-        self.assertAlmostEqual(self.seconds(hint, "timeout"), 1200, delta=5)
+        self.assertAlmostEqual(self.seconds(hint, "timeout"), 1200, delta=60)
         self.assertLess(self.seconds(hint, "estimated_completion_time"), 360)
 
 

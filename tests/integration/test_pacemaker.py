@@ -7,7 +7,7 @@ import unittest
 
 import pacemaker
 from lib import (BASE, Case, Client, Server, cluster_input, conditions_of, eventually, guresid,
-                 report_body, RESOURCE_ID, TIME_FACTOR)
+                 in_time, report_body, RESOURCE_ID)
 from pacemaker import (HEALTHY, condition_of, conditions, document, earlier, lost_fencing,
                        time_at)
 
@@ -43,6 +43,13 @@ class PacemakerCase(Case):
         answer = self.client.put(cluster["href"] + "/pacemaker/status", doc)
         self.assertEqual(answer.status, want, answer.body)
         return answer.json
+
+    def nearly_stale(self, offset_s):
+        """A cluster that is ready, with a document of that age: it counts for 300 s."""
+        cluster, updated = self.cluster(), time_at(offset_s)
+        self.sent(cluster, document(updated=updated))
+        self.assertEqual(self.seen(cluster)["Ready"][0], "True")
+        return cluster
 
     def document_of(self, cluster):
         """The stored document without the verdict on it."""
@@ -273,14 +280,11 @@ class Time(PacemakerCase):
 
     # A document that is not renewed takes Ready and Available down; the next one brings them back.
     def test_staleness(self):
-        cluster = self.cluster()
-        self.sent(cluster, document(updated=time_at(-295)))
-        self.assertEqual(self.seen(cluster)["Ready"][0], "True")
+        cluster = in_time(5, lambda: self.nearly_stale(-295))
         time.sleep(5.0)  # the document ages; a read sees it at once
         self.assertEqual((self.health(cluster)["overall"], self.health(cluster)["stale"]),
                          ("Unknown", True))
-        eventually(lambda: self.seen(cluster)["Ready"][0] == "False", "the stale document counts",
-                   deadline_s=2 * TIME_FACTOR)
+        eventually(lambda: self.seen(cluster)["Ready"][0] == "False", "the stale document counts")
         seen = self.seen(cluster)
         self.assertEqual(seen["Available"], ("False", "AdapterReportedNotAvailable"))
         self.assertEqual(seen["PacemakerSuccessful"], ("False", "PacemakerStatusStale"))
@@ -490,9 +494,7 @@ class Restart(PacemakerCase):
 
     # Staleness that passed while the server was down counts as soon as it is up.
     def test_stale_while_down(self):
-        cluster = self.cluster()
-        self.sent(cluster, document(updated=time_at(-298.5)))
-        self.assertEqual(self.seen(cluster)["Ready"][0], "True")
+        cluster = in_time(1.5, lambda: self.nearly_stale(-298.5))
         self.server.kill9()
         time.sleep(2)  # the document ages while no server runs
         self.server.start()
@@ -501,8 +503,7 @@ class Restart(PacemakerCase):
         self.addCleanup(self.client.close)
         self.fleet.client = self.client
         # On PostgreSQL the killed server's lease ends first.
-        eventually(lambda: self.seen(cluster)["Ready"][0] == "False", "the stale document counts",
-                   deadline_s=60 if self.server.place.url else 4)
+        eventually(lambda: self.seen(cluster)["Ready"][0] == "False", "the stale document counts")
 
 
 class Settings(Case):

@@ -55,7 +55,8 @@ class Shell:
     def __init__(self):
         self.folder = tempfile.mkdtemp(prefix="hfd-it-played-")
         self.proc = subprocess.Popen(["bash"], cwd=self.folder, stdin=subprocess.PIPE, text=True,
-                                     env=clean_env({"LC_ALL": "C.UTF-8"}),
+                                     env=clean_env({"LC_ALL": "C.UTF-8", "HOME": self.folder,
+                                                "XDG_STATE_HOME": self.folder}),
                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, commands):
@@ -119,7 +120,7 @@ class Played(unittest.TestCase):
         """
         text = pages.read("README.md")
         end = text.index("\n## ", text.index("## The first order"))
-        self.assertGreaterEqual(self.play(text[text.index("## Start\n"):end], "--demo=1s"), 4)
+        self.assertGreaterEqual(self.play(text[text.index("## Start\n"):end], "--demo=2s"), 4)
 
     def test_life_with_two_adapters(self):
         """adapters.md: the life of a cluster with two required adapters."""

@@ -93,6 +93,12 @@ def documents(where, text):
     return [json.loads(row[0]) for row in rows]
 
 
+def stopped(pid):
+    """True if a process of one thread is stopped."""
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
 class Postgres:
     """One server.
 
@@ -181,13 +187,23 @@ class Postgres:
         return found
 
     def pause(self):
-        """Stops all its processes: connections stay, and nothing answers."""
-        for pid in self.processes():
-            os.kill(pid, signal.SIGSTOP)
+        """Stops all its processes: connections stay, and nothing answers. The first one is stopped
+        first, and makes no further ones.
+        """
+        os.kill(self.proc.pid, signal.SIGSTOP)
+        end = time.monotonic() + START_S
+        while not stopped(self.proc.pid) and time.monotonic() < end:
+            time.sleep(0.002)
+        self.send(signal.SIGSTOP, self.processes())
 
     def resume(self):
-        for pid in reversed(self.processes()):
-            os.kill(pid, signal.SIGCONT)
+        self.send(signal.SIGCONT, reversed(self.processes()))
+
+    @staticmethod
+    def send(number, pids):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # one of a connection that has ended
+                os.kill(pid, number)
 
     def url(self, database="hfd", **more):
         return url(self.port, database, **more)

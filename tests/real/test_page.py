@@ -50,7 +50,9 @@ class InChromium(Case):
                     202)
 
     def main(self):
-        return self.browser.execute_script("return document.querySelector('main').innerText")
+        """The text of the page; empty while a new page is on its way."""
+        return self.browser.execute_script(
+            "var m = document.querySelector('main'); return m ? m.innerText : ''")
 
     def look(self, path, width, scheme):
         cdp = self.browser.execute_cdp_cmd
@@ -88,11 +90,11 @@ class InChromium(Case):
             self.fail("Tab does not reach the resource from %r" % body)
         self.browser.switch_to.active_element.send_keys(Keys.ENTER)
         eventually(lambda: self.browser.current_url.endswith("/r/" + self.gid), "the resource")
-        self.assertIn("has not reported", self.main())
+        eventually(lambda: "has not reported" in self.main(), "its text")
         self.browser.find_element(By.LINK_TEXT, "hyperfleet-driver").click()
         self.browser.find_element(By.ID, "search").send_keys(self.name, Keys.ENTER)
         eventually(lambda: "search=" + self.name in self.browser.current_url, "a search")
-        self.assertIn(self.gid, self.main())
+        eventually(lambda: self.gid in self.main(), "what was found")
 
     def test_fits(self):
         """Nothing is wider than the window, in both colour schemes."""

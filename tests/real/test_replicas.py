@@ -185,11 +185,14 @@ class Cached(unittest.TestCase):
         replicas = Replicas(database.url("postgres"), REPLICAS, make=CachedServer)
         self.addCleanup(replicas.close)
         replicas.start()
-        done = CachedRound(replicas, SEED)
-        done.run()
-        bad = [key for key in done.keys if check(key.ops) is not None]
-        print("%d of %d histories have no explanation" % (len(bad), len(done.keys)))
-        self.assertNotEqual(bad, [], "stale rows of another replica's commit are seen")
+        for seed in range(SEED, SEED + 10):  # a busy machine may do one thing after the other
+            done = CachedRound(replicas, seed)
+            done.run()
+            bad = [key for key in done.keys if check(key.ops) is not None]
+            print("%d of %d histories have no explanation" % (len(bad), len(done.keys)))
+            if bad:
+                return
+        self.fail("no stale row of another replica's commit was seen")
 
 
 class Test(unittest.TestCase):
@@ -240,7 +243,8 @@ class Test(unittest.TestCase):
         """Takes a resource away that no open call can have removed: both checks see it."""
         url = self.replicas.place.url
         there = {row[0] for row in postgres.query(url, "SELECT guresid FROM resource")}
-        key = next(k for k in done.keys if k.gid in there and all(op.ret for op in k.ops))
+        key = next(k for k in done.keys if k.gid in there
+                   and all(op.ret or op.kind == "PUT" for op in k.ops))
         for sql in ("DELETE FROM part WHERE guresid = '%s'",
                     "DELETE FROM resource WHERE guresid = '%s'",
                     "DELETE FROM fleet WHERE labels::jsonb ->> 'humanitec_guresid' = '%s'"):

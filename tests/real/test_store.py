@@ -8,7 +8,8 @@ import postgres
 
 BUILD = os.environ.get("HFD_BUILD_DIR", os.path.join(real.ROOT, "build"))
 # Programs that read HFD_TEST_STORE; CMakeLists.txt of this folder has them built.
-UNIT = ("test_unit", "test_row_cache", "test_store", "test_rows", "test_fleet_search")
+UNIT = ("test_unit", "test_row_cache", "test_store", "test_rows", "test_fleet_search",
+        "test_migrate")
 DEADLINE_S = 600
 
 

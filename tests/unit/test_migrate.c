@@ -1,10 +1,14 @@
 /*
  * Steps of the schema that expand and contract, as programs of two versions see them on a database
- * that both may use. The database is SQLite's, with an engine that says it is shared.
+ * that both may use. The database is SQLite's, with an engine that says it is shared. A step that
+ * fills columns in is tried on either engine.
  */
 #include "store/engine.h"
 #include "store/migrate.h"
+#include "store/row_io.h"
+#include "store/shard.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <setjmp.h>
@@ -230,6 +234,95 @@ static void an_unshared_database_contracts_at_once(void **state)
     assert_schema(fx, 3, 3);
 }
 
+/* ---- what steps fill in ---- */
+
+#define OLD_ROWS 20
+
+static size_t step_of(const char *name)
+{
+    size_t i = 0;
+
+    while (i < hfd_migrations_count && strcmp(hfd_migrations[i].name, name) != 0)
+        i++;
+    assert_true(i < hfd_migrations_count);
+    return i;
+}
+
+static hfd_rc write_number(struct hfd_db *db, const char *sql, int64_t number)
+{
+    struct hfd_err err;
+    struct hfd_stmt *st;
+    char guresid[32];
+
+    /* As the orchestrator's: digits of base 16. The last ones are names. */
+    (void)snprintf(guresid, sizeof(guresid), number < 16 ? "%08llx" : "team-%lld-prod",
+                   (unsigned long long)number);
+    if (hfd_db_begin(db, &err) != HFD_OK || hfd_db_prepare(db, sql, &st, &err) != HFD_OK)
+        return HFD_IO;
+    hfd_stmt_text(st, 1, hfd_slice_of(guresid));
+    return hfd_stmt_run(st, NULL, &err) == HFD_OK ? hfd_db_commit(db, &err) : HFD_IO;
+}
+
+static int64_t read_number(struct hfd_db *db, const char *sql)
+{
+    struct hfd_err err;
+    struct hfd_stmt *st;
+    int64_t number = -1;
+
+    assert_int_equal(hfd_db_begin(db, &err), HFD_OK);
+    assert_int_equal(hfd_db_prepare(db, sql, &st, &err), HFD_OK);
+    assert_int_equal(hfd_row_number(st, -1, &number, &err), HFD_OK);
+    hfd_db_rollback(db);
+    return number;
+}
+
+/*
+ * Rows from before the shards: each gets exactly one, so that one replica works on it, and they
+ * spread over all.
+ */
+static void old_rows_get_a_shard(void **state)
+{
+    static const char *const adds[] = {
+        "INSERT INTO upstream (guresid, goal, watched, due_us, checked_us, full_us, unsure_us, "
+        "behind_us, tries, refusals, later_names, error)"
+        " VALUES (?1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, '')",
+        "INSERT INTO stray (id, kind, owner_id, guresid, name, generation, ready, created_us, "
+        "deleted_us, created_by, seen_us, wanted_us, due_us, tries, error)"
+        " VALUES (?1, 1, '', ?1, 'n', 1, 0, 1, 0, '', 1, 0, 1, 0, '')",
+    };
+    static const char *const tables[] = {"upstream", "stray"};
+    struct fixture *fx = *state;
+    char dir[TMPDIR_MAX + 8], sql[HFD_SHARDS][2][96]; /* the address of a text is its name */
+    struct hfd_err err;
+    struct hfd_db *db;
+
+    (void)snprintf(dir, sizeof(dir), "%s/old", fx->base);
+    assert_int_equal(test_db_open(dir, HFD_DB_WRITER, &db, NULL), HFD_OK);
+    if (hfd_migrate(db, hfd_migrations, step_of("0018_replica"), &err) != HFD_OK)
+        fail_msg("%s", err.msg);
+    for (int64_t n = 0; n < OLD_ROWS; n++)
+        for (int t = 0; t < 2; t++)
+            assert_int_equal(write_number(db, adds[t], n), HFD_OK);
+    if (hfd_migrate(db, hfd_migrations, hfd_migrations_count, &err) != HFD_OK)
+        fail_msg("%s", err.msg);
+    for (int t = 0; t < 2; t++) {
+        int64_t sum = 0;
+
+        for (int shard = 0; shard < HFD_SHARDS; shard++) {
+            int64_t count;
+
+            (void)snprintf(sql[shard][t], sizeof(sql[shard][t]),
+                           "SELECT count(*) FROM %s WHERE (shard & %d) <> 0", tables[t],
+                           1 << shard);
+            count = read_number(db, sql[shard][t]);
+            assert_in_range(count, 1, 1 + OLD_ROWS - HFD_SHARDS);
+            sum += count;
+        }
+        assert_int_equal(sum, OLD_ROWS);
+    }
+    hfd_db_close(&db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +337,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_contraction_looks_under_the_lock, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unshared_database_contracts_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(old_rows_get_a_shard, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,8 +6,11 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/replica/keeper_int.h"
 #include "handlers/http/exchange.h"
+#include "handlers/http/ops.h"
 #include "handlers/http/server.h"
+#include "store/migrate.h"
 #include "tests/lib/tmpdir.h"
 
 #include <arpa/inet.h>
@@ -179,6 +182,7 @@ static const struct hfd_route table[] = {
     {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/big",   "big",   HFD_DIALECT_DRIVER, handle_big, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/ready", "ready", HFD_DIALECT_OPS,    handle_ready, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_OPS,  HFD_METHOD_GET,    "/readyz", "readyz", HFD_DIALECT_OPS,  hfd_ops_ready, NULL, 0, HFD_NEED_OPEN},
 };
 /* clang-format on */
 
@@ -190,6 +194,7 @@ struct fixture {
     struct hfd_settings *settings;
     struct hfd_store *store;
     struct hfd_app app;
+    struct hfd_keeper *keepers[2]; /* replicas; the first is that of the server */
     struct hfd_server *server;
     int log_fd;
     bool stopping;
@@ -199,7 +204,8 @@ struct fixture {
 
 static struct fixture fx; /* not on a stack: the loops outlive a test that fails */
 
-static void start(const char *const *flags, int flag_count)
+/* All but the server. */
+static void prepare(const char *const *flags, int flag_count)
 {
     const char *argv[16] = {"--listen",    "127.0.0.1:0",    "--ops-listen",
                             "127.0.0.1:0", "--http-threads", "2"};
@@ -229,9 +235,21 @@ static void start(const char *const *flags, int flag_count)
                               .rng = &hfd_rng_system,
                               .routes = table,
                               .route_count = sizeof(table) / sizeof(table[0])};
+}
+
+static void serve(void)
+{
+    struct hfd_err err;
+
     if (hfd_server_open(&fx.app, &fx.server, &err) != HFD_OK ||
         hfd_server_start(fx.server, &err) != HFD_OK)
         fail_msg("%s: %s", err.field, err.msg);
+}
+
+static void start(const char *const *flags, int flag_count)
+{
+    prepare(flags, flag_count);
+    serve();
 }
 
 static int finish(void **state)
@@ -245,6 +263,8 @@ static int finish(void **state)
     else if (fx.server != NULL)
         hfd_server_stop(fx.server);
     hfd_server_free(&fx.server);
+    for (int i = 0; i < 2; i++)
+        hfd_keeper_free(fx.keepers[i]);
     hfd_store_close(&fx.store);
     hfd_settings_free(fx.settings);
     hfd_log_set_fd(-1);
@@ -839,6 +859,55 @@ static void addresses_are_checked(void **state)
     }
 }
 
+/* ---- replicas ---- */
+
+static void start_replica(int i, int64_t rules)
+{
+    const struct hfd_keeper_config config = {.store = fx.store,
+                                             .clock = &moved_clock,
+                                             .db = &moved_clock,
+                                             .rng = &hfd_rng_system,
+                                             .name = "machine",
+                                             .schema = (int64_t)hfd_migrations_count,
+                                             .key_ids = "5cba97cb",
+                                             .settings = {rules * 10, rules}};
+
+    hfd_keeper_free(fx.keepers[i]);
+    assert_int_equal(hfd_keeper_new(&config, &fx.keepers[i], NULL), HFD_OK);
+    assert_int_equal(hfd_keeper_beat(fx.keepers[i], NULL), HFD_OK);
+}
+
+static void expect_ready(const char *status, const char *word)
+{
+    char text[4096];
+    int ops;
+
+    assert_int_equal(hfd_keeper_beat(fx.keepers[0], NULL), HFD_OK);
+    ops = dial(HFD_LISTENER_OPS, 0);
+    say(ops, "GET /readyz HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_true(hear(ops, NULL, 0, text, sizeof(text)));
+    assert_contains(text, status);
+    assert_contains(text, word);
+    (void)close(ops);
+}
+
+/* A replica is not ready while the newest one has other settings, and is again when it has not. */
+static void an_outdated_replica_is_not_ready(void **state)
+{
+    (void)state;
+    prepare(NULL, 0);
+    start_replica(0, 1);
+    fx.app.keeper = fx.keepers[0];
+    serve();
+    expect_ready("HTTP/1.1 200 ", "\"ok\"");
+    start_replica(1, 1);
+    expect_ready("HTTP/1.1 200 ", "\"ok\"");
+    start_replica(1, 2);
+    expect_ready("HTTP/1.1 503 ", "a newer replica has other settings");
+    start_replica(1, 1);
+    expect_ready("HTTP/1.1 200 ", "\"ok\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -856,6 +925,7 @@ int main(void)
         cmocka_unit_test_teardown(stopping_drains, finish),
         cmocka_unit_test_teardown(draining_has_an_end, finish),
         cmocka_unit_test_teardown(addresses_are_checked, finish),
+        cmocka_unit_test_teardown(an_outdated_replica_is_not_ready, finish),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 import postgres  # noqa: E402  pylint: disable=wrong-import-position
+import spent  # noqa: E402  pylint: disable=wrong-import-position
 
 # The last one leaves rows that the program does not read.
 NAMES = ("cpu", "get", "replicas", "standby", "put")
@@ -114,6 +115,7 @@ def bench_of(run):
             """PUTs of new GUResIDs at all these servers at once: their rate together."""
             servers = servers or [self.replica()]
             before = self.primary.cpu_s()
+            used = spent.Spent(servers, self.primary)
 
             def one(i):
                 return self.rate(servers[i], (202,), "/new%d-%d-@n@" % (self.next_n, i),
@@ -124,7 +126,7 @@ def bench_of(run):
             done = sum(n for v in samples for n in v.out["statuses"].values())
             rate = run.Sample(sum(samples))
             rate.database_us = 1e6 * (self.primary.cpu_s() - before) / done
-            rate.done = done
+            rate.done, rate.spent = done, used.end()
             return rate
 
         def parts(self):
@@ -143,12 +145,13 @@ def bench_of(run):
         def report(self, items, state):
             """Reports that confirm; the first of each adapter are news."""
             before = self.primary.cpu_s()
+            used = spent.Spent([self.replica()], self.primary)
             v = self.rate(self.replica(), (201,), run.BASE + "/clusters/@1@/statuses",
                           method="POST", items=items, in_order=True, first=state.get("next", 0),
                           body=self.file("report.json", dict(run.REPORT, adapter="@2@")))
             state["next"] = v.out["next"]
-            v.database_us = 1e6 * (self.primary.cpu_s() - before) / sum(
-                v.out["statuses"].values())
+            v.done, v.spent = sum(v.out["statuses"].values()), used.end()
+            v.database_us = 1e6 * (self.primary.cpu_s() - before) / v.done
             return v
 
         def trips(self):
@@ -157,6 +160,20 @@ def bench_of(run):
             reads = s.counter('hfd_store_round_trips_total{for="read"}')  # of GETs, and before PUTs
             return (s.counter("hfd_store_round_trips_total") - reads,
                     s.counter("hfd_store_commits_total"))
+
+        def by_process(self, row, samples, yards):
+            """Adds to a row where the processors' time went, and shows it when asked for."""
+            for name, of in (("measured", samples), ("yardstick", yards)):
+                if of and all(getattr(v, "spent", None) for v in of):
+                    row.setdefault("cpu_by_process_us", {})[name] = spent.per_unit(of)
+            for name, us in row.get("cpu_by_process_us", {}).items():
+                if self.o.cpu_by_process:
+                    print(" " * 19 + spent.show("us a request, %s" % name, us))
+            sys.stdout.flush()
+
+        def row(self, name, what, unit, values, *args, samples=None, **kw):
+            super().row(name, what, unit, values, *args, **kw)
+            self.by_process(self.rows[-1], samples or values, args[1])
 
         # ---- the measurements ----
 
@@ -169,12 +186,13 @@ def bench_of(run):
             guresid = self.primary.query("SELECT guresid FROM resource ORDER BY seq LIMIT 1")[0][0]
 
             def alone():
-                cpu = self.primary.cpu_s()
+                cpu, used = self.primary.cpu_s(), spent.Spent([self.replica()], self.primary)
                 out = self.tool("setwriter", "--url", self.primary.url(), "--guresid", guresid,
                                 "--group", group, "--ms", self.ms, "--first", state["first"])
                 state["first"] = out["next"]
                 v = run.Sample(out["rate"])
-                v.database_us = 1e6 * (self.primary.cpu_s() - cpu) / out["units"]
+                v.done, v.spent = out["units"], used.end()
+                v.database_us = 1e6 * (self.primary.cpu_s() - cpu) / v.done
                 return v
             puts, alones = self.turns(self.put, alone)
             self.row("put", "durable PUT, cluster and nodepool", "1/s", puts,
@@ -205,7 +223,8 @@ def bench_of(run):
                 trips, commits = (b - a for a, b in zip(*ends))
                 self.row(name, "PostgreSQL's processor time for a " + what, "us",
                          [v.database_us for v in samples], "none", [], budget, bound="<",
-                         of="value", note="%.2f round trips a commit; %.0f a second"
+                         of="value", samples=samples,
+                         note="%.2f round trips a commit; %.0f a second"
                          % (trips / max(1, commits), run.statistics.median(samples)))
 
         def run_get(self):

@@ -60,16 +60,24 @@ static hfd_rc run_watched(struct hfd_db *db, struct view *v, struct hfd_err *err
     return rc;
 }
 
-/* A connection that was lost since its last use is opened anew, once. */
+static hfd_rc run_once(struct hfd_reader_thread *t, struct view *v, struct hfd_err *err)
+{
+    const hfd_rc rc = reopen_if_broken(t->all->place, &t->db, err);
+
+    return rc == HFD_OK ? run_watched(t->db, v, err) : rc;
+}
+
 static hfd_rc run_reachable(struct hfd_reader_thread *t, struct view *v, struct hfd_err *err)
 {
-    hfd_rc rc = HFD_AWAY;
+    const int64_t began_us = hfd_clock_mono_us(t->all->clock);
+    hfd_rc rc = hfd_away_check(t->all->away, err);
 
-    for (int runs = 0; runs < 2 && rc == HFD_AWAY; runs++) {
-        rc = reopen_if_broken(t->all->place, &t->db, err);
-        if (rc == HFD_OK)
-            rc = run_watched(t->db, v, err);
-    }
+    if (rc != HFD_OK) /* it went away while the view waited */
+        return rc;
+    rc = run_once(t, v, err);
+    /* The connection was lost since its last use; a server that is silent is not asked again. */
+    if (rc == HFD_AWAY && hfd_clock_mono_us(t->all->clock) - began_us < AGAIN_WITHIN_US)
+        rc = run_once(t, v, err);
     if (rc == HFD_AWAY)
         hfd_away_note(t->all->away, err);
     return rc;

@@ -69,6 +69,13 @@ bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
     return x->job_out && x->viewing;
 }
 
+static void drop_later(struct hfd_exchange *x)
+{
+    if (x->later != NULL)
+        hfd_later_cancel(x->loop, x->later);
+    x->later = NULL;
+}
+
 /* Called by h2o when it disposes of the request: the answer is sent, or the connection closes. */
 static void on_req_gone(void *slot)
 {
@@ -76,9 +83,7 @@ static void on_req_gone(void *slot)
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     x->req = NULL;
-    if (x->later != NULL)
-        hfd_later_cancel(x->loop, x->later);
-    x->later = NULL;
+    drop_later(x);
     hfd_exchange_cancel(x);
     x->conn->request_id = HFD_SLICE_NONE;
     x->conn->exchange = NULL;
@@ -153,8 +158,9 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
-    HFD_ASSERT(!x->replied && !x->job_out && req != NULL);
+    HFD_ASSERT(!x->replied && (!x->job_out || x->job_left) && req != NULL);
     x->replied = true;
+    drop_later(x);
     hfd_exchange_leave_flight(x);
     hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
                     hfd_loop_mono_us(x->loop) - x->started_us);
@@ -274,6 +280,10 @@ static void on_job_done(struct hfd_job *job)
 
     HFD_ASSERT(x->job_out);
     x->job_out = x->viewing = false;
+    if (x->job_left) {
+        hfd_exchange_unref(x);
+        return;
+    }
     hfd_log_request_id(x->view.request_id);
     if (x->req == NULL) {
         hfd_exchange_leave_flight(x);

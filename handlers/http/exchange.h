@@ -70,6 +70,11 @@ void hfd_exchange_view(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
 void hfd_exchange_view_short(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_then_fn *then);
 
 /**
+ * Bounds the wait for the job that is queued next. After limit_us without an answer, do_without
+ * answers, and must not touch the memory of the exchange. The job ends, and its result is dropped.
+ */
+void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn *do_without);
+/**
  * As hfd_exchange_view, also while http.memory_max is in use: for one of the many short jobs of a
  * request that needs no memory for its answer.
  */

@@ -41,6 +41,7 @@ struct hfd_exchange {
     bool replied;
     hfd_txn_fn *wants; /* of the update to come, or NULL */
     bool job_out;
+    bool job_left;      /* the answer does without the job that is out */
     bool writes;        /* work was handed to the writer */
     bool viewing;       /* the job that is out is a view: it can be cancelled */
     bool is_short;      /* its next view takes the lane of short ones */

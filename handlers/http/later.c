@@ -7,7 +7,7 @@
 
 bool hfd_later_add(struct hfd_loop *loop, struct hfd_later *later)
 {
-    if (loop->later_count >= HFD_LATER_MAX || loop->draining)
+    if ((loop->later_count >= HFD_LATER_MAX && later->do_without == NULL) || loop->draining)
         return false;
     if (loop->later_count++ == 0 || later->until_us < loop->later_us)
         loop->later_us = later->until_us;
@@ -39,6 +39,19 @@ void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err
     hfd_exchange_leave_flight(x);
 }
 
+void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn *do_without)
+{
+    struct hfd_later *later = hfd_arena_alloc(&x->mem, sizeof(*later));
+
+    HFD_ASSERT(x->later == NULL && !x->job_out);
+    if (later == NULL)
+        return;
+    *later = (struct hfd_later){
+        .x = x, .until_us = hfd_loop_mono_us(x->loop) + limit_us, .do_without = do_without};
+    if (hfd_later_add(x->loop, later))
+        x->later = later;
+}
+
 static void answer(struct hfd_exchange *x)
 {
     const struct hfd_later *later = x->later;
@@ -46,7 +59,13 @@ static void answer(struct hfd_exchange *x)
     x->refs++;
     x->later = NULL;
     hfd_log_request_id(x->view.request_id);
-    hfd_exchange_fail(x, HFD_UNAUTHORIZED, &later->err);
+    if (later->do_without != NULL) {
+        x->job_left = x->job_out;
+        x->viewing = false; /* the job goes on, though the client leaves */
+        later->do_without(x);
+    } else {
+        hfd_exchange_fail(x, HFD_UNAUTHORIZED, &later->err);
+    }
     hfd_log_request_id(HFD_SLICE_NONE);
     hfd_exchange_unref(x);
 }

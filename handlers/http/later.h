@@ -1,19 +1,20 @@
 /*
- * Answers that wait: the 401 to failed logins. A loop keeps a bounded number of them in a list and
- * looks at it between two runs. It never blocks. Thread: loop.
+ * Answers that wait: the 401 to failed logins, and those that do without a late job. A loop keeps
+ * them in a list and looks at it between two runs. It never blocks. Thread: loop.
  */
 #ifndef HFD_HTTP_LATER_H
 #define HFD_HTTP_LATER_H
 
 #include "handlers/http/loop.h"
 
-#define HFD_LATER_MAX 256 /* answers of a loop that wait; further ones do not wait */
+#define HFD_LATER_MAX 256 /* answers of a loop that wait; further 401s do not wait */
 
 /** An answer that waits; in the memory of its exchange. */
 struct hfd_later {
     h2o_linklist_t link;
     struct hfd_exchange *x;
-    int64_t until_us; /* mono */
+    int64_t until_us;           /* mono */
+    hfd_handler_fn *do_without; /* answers; NULL = 401 with err */
     struct hfd_err err;
 };
 

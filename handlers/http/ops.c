@@ -13,6 +13,7 @@
 
 #define METRICS_MAX_BYTES (1 << 20)
 #define HEALTH_MAX_BYTES 4096
+#define COUNTS_WITHIN_US HFD_US_PER_S /* on a database that may be silent */
 
 static void reply_json(struct hfd_exchange *x, int status, hfd_slice body)
 {
@@ -92,12 +93,11 @@ void hfd_ops_ready(struct hfd_exchange *x)
 
 /* ---- metrics ---- */
 
-/* A scrape: what it reads. Lives in the memory of the exchange. */
+/* The counts of a scrape. They set the metrics themselves: the answer may not have waited. */
 struct scrape {
     const struct hfd_app *app;
-    struct hfd_arena *mem;
+    struct hfd_arena *mem; /* of the exchange */
     int64_t now_us;
-    struct hfd_gauges gauges;
 };
 
 static void reply_metrics(struct hfd_exchange *x)
@@ -112,22 +112,30 @@ static void reply_metrics(struct hfd_exchange *x)
 
 static hfd_rc txn_scrape(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    struct scrape *s = arg;
+    const struct scrape *s = arg;
     const struct hfd_ctx c = {
         .tx = tx, .driver = s->app->driver, .now_us = s->now_us, .mem = s->mem, .err = err};
+    struct hfd_gauges gauges;
+    const hfd_rc rc = hfd_gauges_read(&c, s->app->settings->reconciliation_stuck_us, &gauges);
 
-    return hfd_gauges_read(&c, s->app->settings->reconciliation_stuck_us, &s->gauges);
+    if (rc == HFD_OK)
+        hfd_gauges_set(&gauges, &s->app->driver->rules, !s->app->without_fleet);
+    return rc;
 }
 
 static void on_scraped(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    const struct scrape *s = arg;
-
-    if (rc == HFD_OK)
-        hfd_gauges_set(&s->gauges, &s->app->driver->rules, !s->app->without_fleet);
-    else
+    (void)arg;
+    if (rc != HFD_OK)
         HFD_LOG(HFD_LOG_WARN, "cannot count for /metrics; the last counts are shown",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
+    reply_metrics(x);
+}
+
+/* The counts come with a later scrape. */
+static void do_without_counts(struct hfd_exchange *x)
+{
+    HFD_LOG(HFD_LOG_WARN, "/metrics does not wait for the database; the last counts are shown");
     reply_metrics(x);
 }
 
@@ -142,6 +150,8 @@ void hfd_ops_metrics(struct hfd_exchange *x)
         return;
     }
     *s = (struct scrape){.app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock)};
+    if (hfd_store_has_points(app->store))
+        hfd_exchange_limit(x, COUNTS_WITHIN_US, do_without_counts);
     hfd_exchange_view_short(x, txn_scrape, s, on_scraped);
 }
 

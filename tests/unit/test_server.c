@@ -119,6 +119,19 @@ static void handle_gate_view(struct hfd_exchange *x)
     hfd_exchange_view(x, txn_gate, arg, on_gate_passed);
 }
 
+static void answer_without(struct hfd_exchange *x)
+{
+    send_text(x, 200, HFD_SLICE("without"));
+}
+
+static void handle_limited(struct hfd_exchange *x)
+{
+    const bool soon = hfd_slice_eq(hfd_exchange_request(x)->query, HFD_SLICE("soon"));
+
+    hfd_exchange_limit(x, soon ? 1000 : 3600 * HFD_US_PER_S, answer_without);
+    handle_gate_view(x);
+}
+
 /* Blocks the loop itself, as no handler may. */
 static void handle_hang(struct hfd_exchange *x)
 {
@@ -177,6 +190,7 @@ static const struct hfd_route table[] = {
     {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/echo",  "echo",  HFD_DIALECT_DRIVER, handle_echo, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_PUT,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/gate",  "gate",  HFD_DIALECT_DRIVER, handle_gate_view, NULL, 0, HFD_NEED_OPEN},
+    {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/limited", "limited", HFD_DIALECT_DRIVER, handle_limited, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/hang",  "hang",  HFD_DIALECT_DRIVER, handle_hang, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_GET,    "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
     {HFD_LISTENER_MAIN, HFD_METHOD_DELETE, "/empty", "empty", HFD_DIALECT_DRIVER, handle_empty, NULL, 0, HFD_NEED_OPEN},
@@ -440,6 +454,31 @@ static void pipelined_jobs_answer_in_order(void **state)
     assert_contains(text, "committed");
     assert_contains(strstr(text, "committed") + 1, "committed");
     assert_contains(strstr(text, "committed"), "|2|");
+    (void)close(fd);
+}
+
+/*
+ * A job that is late is done without, on a connection that goes on. It still ends. One that comes
+ * in time gives the answer.
+ */
+static void a_late_job_is_done_without(void **state)
+{
+    char text[65536];
+    int fd;
+
+    (void)state;
+    start(NULL, 0);
+    fd = dial(HFD_LISTENER_MAIN, 0);
+    say(fd, "GET /limited?soon HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(hear(fd, "without", 1, text, sizeof(text)));
+    gate_await(1);
+    say(fd, "GET /echo?1 HTTP/1.1\r\n" HOST "\r\n");
+    assert_false(hear(fd, "|1|", 1, text, sizeof(text)));
+    assert_contains(converse("GET /limited?soon HTTP/1.1\r\n" HOST CLOSE "\r\n"), "without");
+    gate_set(true);
+    say(fd, "GET /limited HTTP/1.1\r\n" HOST CLOSE "\r\n");
+    assert_true(hear(fd, NULL, 0, text, sizeof(text)));
+    assert_contains(text, "committed");
     (void)close(fd);
 }
 
@@ -914,6 +953,7 @@ int main(void)
         cmocka_unit_test_teardown(a_request_is_answered, finish),
         cmocka_unit_test_teardown(a_header_given_twice, finish),
         cmocka_unit_test_teardown(pipelined_jobs_answer_in_order, finish),
+        cmocka_unit_test_teardown(a_late_job_is_done_without, finish),
         cmocka_unit_test_teardown(a_flood_of_pipelined_requests_is_answered, finish),
         cmocka_unit_test_teardown(continue_is_sent_when_awaited, finish),
         cmocka_unit_test_teardown(requests_in_flight_are_limited, finish),

@@ -10,10 +10,14 @@ static const char sql_parts_of[] =
     "SELECT fleet_id FROM part WHERE guresid = ?1";
 static const char sql_clusters_of[] =
     "SELECT fleet_id FROM part WHERE guresid = ?1 AND kind = 1";
+/* Of a HyperFleet resource whose observer needs each report: told is hfd_fleet_row.observer_idle. */
+static const char sql_if_observed[] =
+    "SELECT id FROM fleet WHERE id = ?1 AND told = 0";
 static const char sql_resource_of[] =
-    "SELECT guresid FROM part WHERE fleet_id = ?1";
+    "SELECT p.guresid FROM fleet f JOIN part p ON p.fleet_id = f.id WHERE f.id = ?1 AND f.told = 0";
 static const char sql_parts_beside[] = /* without itself, which is wanted already */
-    "SELECT s.fleet_id FROM part p JOIN part s ON s.guresid = p.guresid WHERE p.fleet_id = ?1 AND s.fleet_id <> ?1";
+    "SELECT s.fleet_id FROM fleet f JOIN part p ON p.fleet_id = f.id JOIN part s ON s.guresid = p.guresid"
+    " WHERE f.id = ?1 AND f.told = 0 AND s.fleet_id <> ?1";
 static const char sql_itself[] =
     "SELECT CAST(?1 AS TEXT)";
 /* clang-format on */
@@ -49,7 +53,7 @@ hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants
     if (rc == HFD_OK)
         rc = hfd_report_row_follow(tx, sql_itself, id, err);
     if (rc == HFD_OK)
-        rc = hfd_part_row_follow_fleet(tx, sql_itself, id, err);
+        rc = hfd_part_row_follow_fleet(tx, sql_if_observed, id, err);
     if (rc == HFD_OK)
         rc = hfd_resource_row_follow(tx, sql_resource_of, id, err);
     if (rc == HFD_OK)

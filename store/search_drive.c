@@ -1,5 +1,9 @@
 #include "store/search_drive.h"
 
+#include <inttypes.h>
+
+#define READY_SEEN_STEP_US INT64_C(16777216) /* of the index on PostgreSQL: 0021_room.sql */
+
 /* ---- candidates ---- */
 
 static size_t count_parts(const struct hfd_filter *f, enum hfd_filter_op op)
@@ -237,6 +241,8 @@ hfd_rc hfd_drive_add_set(struct hfd_sql *q, const struct hfd_drive_set *set,
                     "SELECT n.seq AS seq, n.created_us AS at FROM fleet n WHERE n.ready_seen_us");
         hfd_buf_add(&q->text, d->f->op == HFD_FILTER_LT ? HFD_SLICE(" < ") : HFD_SLICE(" <= "));
         hfd_sql_value(q, &d->f->values[0]);
+        hfd_buf_addf(&q->text, " /*postgres: AND n.ready_seen_step <= %" PRId64 " */",
+                     d->f->values[0].num / READY_SEEN_STEP_US);
         hfd_buf_addf(&q->text, " AND n.ready = %d AND n.kind = ", hfd_drive_is_true(d->ready));
         break;
     case HFD_BY_PENDING:

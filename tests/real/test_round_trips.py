@@ -179,11 +179,39 @@ class RoundTrips(unittest.TestCase):
             self.assertEqual(cost.get("miss", 0), 0, costs)
             self.assertLess(cost["commits"], len(paths) * len(adapters), costs)
 
-    def test_room(self):
-        """Rows that reports change can stay in their page."""
-        self.assertEqual(self.postgres.query(
-            "SELECT relname, reloptions FROM pg_class WHERE relname IN ('fleet', 'report')"
-            " ORDER BY 1"), [["fleet", "{fillfactor=80}"], ["report", "{fillfactor=80}"]])
+    def rows(self):
+        """Counts of PostgreSQL, which has all of them when the server has stopped."""
+        self.server.sigterm()
+        found = self.postgres.query(
+            "SELECT sum(n_tup_hot_upd) FILTER (WHERE relname = 'fleet'),"
+            " sum(n_tup_upd) FILTER (WHERE relname = 'fleet'),"
+            " sum(idx_tup_fetch) FILTER (WHERE relname IN ('part', 'resource'))"
+            " FROM pg_stat_user_tables")[0]
+        self.server.start()
+        return [int(v) for v in found]
+
+    def test_confirming(self):
+        """Reports that confirm what a ready resource has: rows stay in their page, and nothing of
+        the resource is read."""
+        self.put("a")
+        cluster = BASE + "/" + self.send("GET", BASE)["items"][0]["id"]
+        pool = cluster + "/nodepools/" + self.send("GET", cluster + "/nodepools")["items"][0]["id"]
+        pairs = [(path, adapter) for path, adapters in (
+            (cluster, ("dns", "pullsecret", "hypershift", "validation")),
+            (pool, ("hypershift", "validation"))) for adapter in adapters]
+        for when in (1, 2):
+            for path, adapter in pairs:
+                self.report(path, adapter, when)
+        self.send("GET", "/" + "a" * 16)
+        self.assertEqual(self.postgres.query("SELECT count(*) FROM fleet WHERE told <> 0"), [["2"]])
+        before = self.rows()
+        for when in range(3, 13):
+            for path, adapter in pairs:
+                self.report(path, adapter, when)
+        hot, updated, fetched = (b - a for a, b in zip(before, self.rows()))
+        self.assertGreaterEqual(updated, 10)
+        self.assertGreaterEqual(hot, updated * 5 // 6, "of %d" % updated)
+        self.assertLess(fetched, 5 * 10 * len(pairs), "those that find the roots")
 
 
 if __name__ == "__main__":

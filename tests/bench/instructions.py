@@ -38,8 +38,8 @@ def load_bench():
 class Counted:
     """One run of the server under callgrind."""
 
-    def __init__(self, bench, program, folder):
-        self.bench, self.folder, self.dumps = bench, folder, 0
+    def __init__(self, bench, program, folder, counts):
+        self.bench, self.folder, self.dumps, self.counts = bench, folder, 0, counts
         self.load_tool = os.path.join(os.path.dirname(program), "tests", "bench", "load")
         self.out = os.path.join(folder, "callgrind.out")
         self.server = bench.Server(program, os.path.join(folder, "data"))
@@ -105,11 +105,11 @@ class Counted:
             self.server.stop()
 
     def count(self, kind, status, how):
-        for name, times in ("warm", WARM), ("new", COUNTS[kind]):
+        for name, times in ("warm", WARM), ("new", self.counts[kind]):
             path = how["path"] % name if kind == "put-new" else how["path"]
             self.command("zero")
             self.send(status, times, **{**how, "path": path})
-        return round(self.total() / COUNTS[kind])
+        return round(self.total() / self.counts[kind])
 
     def total(self):
         """Instructions since the counter was zero."""
@@ -119,12 +119,23 @@ class Counted:
             return int(re.search(r"^(?:summary|totals): (\d+)$", f.read(), re.M).group(1))
 
 
-def count_all(program):
+def count_all(program, load_tool=None, counts=None):
+    """Instructions of a request of each kind.
+
+    load_tool -- where it is not beside the program
+    counts    -- how many requests of each kind; COUNTS when None
+    """
     folder = tempfile.mkdtemp(prefix="instructions-")
     try:
-        return Counted(load_bench(), program, folder).run()
+        counted = Counted(load_bench(), program, folder, counts or COUNTS)
+        counted.load_tool = load_tool or counted.load_tool
+        return counted.run()
     finally:
         shutil.rmtree(folder)
+
+
+def available():
+    return shutil.which("valgrind") is not None and shutil.which("vgdb") is not None
 
 
 def main():
@@ -133,7 +144,7 @@ def main():
     p.add_argument("--renew", action="store_true",
                    help="write what is counted into instructions.json")
     o = p.parse_args()
-    if shutil.which("valgrind") is None or shutil.which("vgdb") is None:
+    if not available():
         print("skipped: valgrind is not installed")
         return 77
     root = os.path.dirname(os.path.dirname(HERE))

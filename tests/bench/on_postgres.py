@@ -4,6 +4,7 @@ It starts a PostgreSQL of its own on 127.0.0.1, with fsync, below build/. tests/
 """
 import concurrent.futures
 import glob
+import json
 import os
 import subprocess
 import sys
@@ -11,11 +12,15 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+import instructions  # noqa: E402  pylint: disable=wrong-import-position
 import postgres  # noqa: E402  pylint: disable=wrong-import-position
 import spent  # noqa: E402  pylint: disable=wrong-import-position
 
 # The last one leaves rows that the program does not read.
-NAMES = ("cpu", "get", "replicas", "standby", "put")
+NAMES = ("sqlite", "put-repeat", "list", "cpu", "get", "replicas", "standby", "put")
+# Instructions per request of the last commit without an engine on PostgreSQL.
+BEFORE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "before.json")
+SQLITE_RATIO = 1.03
 REPLICAS = 4
 GET_RATIO = 0.35
 STANDBY_S = 60
@@ -114,7 +119,7 @@ def bench_of(run):
         def put(self, servers=None):
             """PUTs of new GUResIDs at all these servers at once: their rate together."""
             servers = servers or [self.replica()]
-            before = self.primary.cpu_s()
+            trips, before = self.trips(servers), self.primary.cpu_s()
             used = spent.Spent(servers, self.primary)
 
             def one(i):
@@ -127,6 +132,7 @@ def bench_of(run):
             rate = run.Sample(sum(samples))
             rate.database_us = 1e6 * (self.primary.cpu_s() - before) / done
             rate.done, rate.spent = done, used.end()
+            rate.trips = [b - a for a, b in zip(trips, self.trips(servers))]
             return rate
 
         def parts(self):
@@ -145,21 +151,24 @@ def bench_of(run):
         def report(self, items, state):
             """Reports that confirm; the first of each adapter are news."""
             before = self.primary.cpu_s()
+            trips = self.trips([self.replica()])
             used = spent.Spent([self.replica()], self.primary)
             v = self.rate(self.replica(), (201,), run.BASE + "/clusters/@1@/statuses",
                           method="POST", items=items, in_order=True, first=state.get("next", 0),
                           body=self.file("report.json", dict(run.REPORT, adapter="@2@")))
             state["next"] = v.out["next"]
             v.done, v.spent = sum(v.out["statuses"].values()), used.end()
+            v.trips = [b - a for a, b in zip(trips, self.trips([self.replica()]))]
             v.database_us = 1e6 * (self.primary.cpu_s() - before) / v.done
             return v
 
-        def trips(self):
-            """Round trips of the writer, and commits."""
-            s = self.replica()
-            reads = s.counter('hfd_store_round_trips_total{for="read"}')  # of GETs, and before PUTs
-            return (s.counter("hfd_store_round_trips_total") - reads,
-                    s.counter("hfd_store_commits_total"))
+        @staticmethod
+        def trips(servers):
+            """Counts for writers: round trips in all, commits, reads alone, early writes."""
+            count = lambda name: sum(s.counter(name) for s in servers)
+            by = {way: count('hfd_store_round_trips_total{for="%s"}' % way)
+                  for way in ("look", "miss", "write", "commit")}
+            return (sum(by.values()), count("hfd_store_commits_total"), by["miss"], by["write"])
 
         def by_process(self, row, samples, yards):
             """Adds to a row where the processors' time went, and shows it when asked for."""
@@ -178,27 +187,41 @@ def bench_of(run):
         # ---- the measurements ----
 
         def run_put(self):
-            """A durable PUT beside libpq alone, with as many PUTs a commit."""
-            before, done = self.trips(), self.put().done
-            after = self.trips()
-            group = max(1, round(done / max(1, after[1] - before[1])))
+            """A durable PUT beside libpq alone, whose groups are as large as those just before."""
             state = {"first": 1}
+            self.put()
             guresid = self.primary.query("SELECT guresid FROM resource ORDER BY seq LIMIT 1")[0][0]
 
-            def alone():
+            def put():
+                state["put"] = self.put()
+                return state["put"]
+
+            def alone(form):
                 cpu, used = self.primary.cpu_s(), spent.Spent([self.replica()], self.primary)
+                done = state["put"].done
                 out = self.tool("setwriter", "--url", self.primary.url(), "--guresid", guresid,
-                                "--group", group, "--ms", self.ms, "--first", state["first"])
+                                "--as", form, "--units", done, "--groups",
+                                min(done, max(1, round(state["put"].trips[1]))),
+                                "--ms", self.ms, "--first", state["first"])
                 state["first"] = out["next"]
                 v = run.Sample(out["rate"])
                 v.done, v.spent = out["units"], used.end()
                 v.database_us = 1e6 * (self.primary.cpu_s() - cpu) / v.done
+                v.group = out["units"] / out["groups"]
                 return v
-            puts, alones = self.turns(self.put, alone)
-            self.row("put", "durable PUT, cluster and nodepool", "1/s", puts,
-                     "libpq alone, sets of the same rows", alones, 0.6,
-                     note="%d clients; %d PUTs a commit; PostgreSQL's processor time %s us a PUT, "
-                     "yardstick %s us" % (run.CONNECTIONS, group, self.us(puts), self.us(alones)))
+            puts, prototypes, servers = self.turns(put, lambda: alone("prototype"),
+                                                   lambda: alone("server"))
+            for name, what, alones, budget in (
+                    ("put", "libpq alone, as the prototype", prototypes, 0.6),
+                    ("put/server", "libpq alone, with the server's locks and reads", servers,
+                     None)):
+                self.row(name, "durable PUT, cluster and nodepool", "1/s", puts, what, alones,
+                         budget, note="%d clients; %.1f PUTs a commit, yardstick %.1f; "
+                         "PostgreSQL's processor time %s us a PUT, yardstick %s us"
+                         % (run.CONNECTIONS, sum(v.done for v in puts)
+                            / max(1, sum(v.trips[1] for v in puts)),
+                            run.statistics.median(v.group for v in alones), self.us(puts),
+                            self.us(alones)))
 
         @staticmethod
         def us(samples):
@@ -212,20 +235,48 @@ def bench_of(run):
                 lines = len(f.readlines())
             while state.get("next", 0) < lines and not self.o.quick:
                 self.report(items, state)  # news: what all later reports confirm
-            before = self.trips()
             puts = [self.put() for _ in range(self.pairs)]
-            between = self.trips()
             reports = [self.report(items, state) for _ in range(self.pairs)]
-            after = self.trips()
-            for name, what, samples, budget, ends in (
-                    ("cpu/put", "durable PUT", puts, 150, (before, between)),
-                    ("cpu/report", "confirming report", reports, 90, (between, after))):
-                trips, commits = (b - a for a, b in zip(*ends))
-                self.row(name, "PostgreSQL's processor time for a " + what, "us",
-                         [v.database_us for v in samples], "none", [], budget, bound="<",
+            for kind, what, samples, budget in (("put", "durable PUT", puts, 150),
+                                                ("report", "confirming report", reports, 90)):
+                self.row("cpu/" + kind, "PostgreSQL's processor time for a " + what, "us",
+                         [v.database_us for v in samples], "none", [], budget, bound="<=",
                          of="value", samples=samples,
-                         note="%.2f round trips a commit; %.0f a second"
-                         % (trips / max(1, commits), run.statistics.median(samples)))
+                         note="%.0f a second" % run.statistics.median(samples))
+                trips, groups, misses, writes = map(sum, zip(*(v.trips for v in samples)))
+                self.row("trips/" + kind, "round trips of a group, %ss" % what, "each",
+                         [round(v.trips[0] / max(1, v.trips[1]), 3) for v in samples], "none", [],
+                         2, bound="<=", of="value",
+                         note="%.1f %ss a group; in all %d round trips, %d groups, %d reads "
+                         "alone, %d writes before the end"
+                         % (sum(v.done for v in samples) / max(1, groups), what, trips, groups,
+                            misses, writes))
+
+        def run_sqlite(self):
+            """Instructions on SQLite, now and before there was a second engine."""
+            if not instructions.available():
+                print("%-18s skipped: valgrind is not installed" % "sqlite")
+                return
+            counts = {k: max(5, n // 30) for k, n in instructions.COUNTS.items()} \
+                if self.o.quick else None
+            tool = os.path.join(self.tools, "load")
+            now = instructions.count_all(self.program, tool, counts)
+            if self.o.before:
+                before = instructions.count_all(os.path.abspath(self.o.before), tool, counts)
+            else:
+                with open(BEFORE, encoding="utf-8") as f:
+                    before = json.load(f)
+            for kind in instructions.COUNTS:
+                self.row("sqlite/" + kind, "instructions of %s on SQLite" % kind, "each",
+                         [now[kind]], "program before" if self.o.before else
+                         "before PostgreSQL", [before[kind]], SQLITE_RATIO, bound="<=")
+
+        def run_put_repeat(self):
+            """On SQLite, as the next one: budgets of the same order."""
+            self.put_repeat()
+
+        def run_list(self):
+            self.list()
 
         def run_get(self):
             """GET beside the same on SQLite."""
@@ -277,7 +328,7 @@ def bench_of(run):
             self.say_load()
             for name in NAMES:
                 if name in self.o.names or not self.o.names:
-                    getattr(self, "run_" + name)()
+                    getattr(self, "run_" + name.replace("-", "_"))()
 
     return OnPostgres
 

@@ -111,6 +111,24 @@ struct hfd_store_place test_place(const char *dir)
     return (struct hfd_store_place){.url = s != NULL ? s->url : ""};
 }
 
+int test_place_cut(int times)
+{
+    static const char sql[] = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                              " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                              " AND backend_type = 'client backend'";
+    PGconn *conn = test_on_postgres() ? PQconnectdb(url_of_test()) : NULL;
+    int count = 0;
+
+    for (; conn != NULL && times > 0; times--) {
+        PGresult *r = PQexec(conn, sql);
+
+        count += PQntuples(r);
+        PQclear(r);
+    }
+    PQfinish(conn);
+    return count;
+}
+
 hfd_rc test_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out,
                     struct hfd_err *err)
 {

@@ -17,6 +17,12 @@ bool test_on_postgres(void);
  * first time and dropped when the test program ends. Its texts live until then; dir is borrowed.
  */
 struct hfd_store_place test_place(const char *dir);
+/**
+ * Ends all connections to PostgreSQL, those of other programs too.
+ * @param times  how often, as those that are ended connect again
+ * @return how many ended; SQLite: 0
+ */
+int test_place_cut(int times);
 /** As hfd_db_open, at the place of a folder. */
 HFD_MUST_CHECK hfd_rc test_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out,
                                    struct hfd_err *err);

@@ -219,10 +219,10 @@ static void another_replica_goes_on(void **state)
 {
     struct fixture *fx = *state;
 
-    start_thread(fx, 1);
     kill_replica(fx, 0);
     test_clock_advance(&fx->w.clock, HFD_REPLICA_LEASE_US - HFD_US_PER_S);
     assert_int_equal(hfd_keeper_beat(fx->keepers[1], NULL), HFD_OK);
+    start_thread(fx, 1);
     let_work(fx, 1);
     assert_int_equal(not_sealed(fx), RESOURCES);
     test_clock_advance(&fx->w.clock, HFD_US_PER_S);

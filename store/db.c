@@ -107,6 +107,13 @@ enum hfd_db_fate hfd_db_fate(const struct hfd_db *db)
     return engine_of(db)->fate(db);
 }
 
+const char *hfd_db_undone_by(const struct hfd_db *db)
+{
+    const char *word = engine_of(db)->undone_by != NULL ? engine_of(db)->undone_by(db) : NULL;
+
+    return word != NULL ? word : "other";
+}
+
 hfd_rc hfd_db_reopen(struct hfd_db *db, struct hfd_err *err)
 {
     return engine_of(db)->reopen(db, err);

@@ -112,6 +112,8 @@ enum hfd_db_fate {
     HFD_DB_LOST    /* with its connection */
 };
 enum hfd_db_fate hfd_db_fate(const struct hfd_db *db);
+/** Returns a word of hfd_store_reruns_total for what undid the last transaction. */
+const char *hfd_db_undone_by(const struct hfd_db *db);
 /**
  * Connects anew after HFD_AWAY. Statements stay.
  * @return HFD_OK, HFD_AWAY (still), or the failure that turned the connection broken

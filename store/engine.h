@@ -30,6 +30,7 @@ struct hfd_engine {
     int64_t (*changes)(const struct hfd_db *db);
     bool (*shared)(const struct hfd_db *db);
     enum hfd_db_fate (*fate)(const struct hfd_db *db);
+    const char *(*undone_by)(const struct hfd_db *db); /* NULL, or gives NULL = no word for it */
     hfd_rc (*reopen)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*was_committed)(struct hfd_db *db, bool *out, struct hfd_err *err);
     hfd_rc (*tidy)(struct hfd_db *db, struct hfd_err *err);

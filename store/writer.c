@@ -81,6 +81,11 @@ static void count_results(const struct hfd_job *list)
             hfd_metric_add(HFD_METRIC_STORE_JOBS, HFD_LABELS(hfd_rc_name((hfd_rc)rc)), counts[rc]);
 }
 
+static void count_rerun(const char *reason)
+{
+    hfd_metric_add(HFD_METRIC_STORE_RERUNS, HFD_LABELS(reason), 1);
+}
+
 /* ---- a batch ---- */
 
 static struct hfd_txn begin_job(struct hfd_writer *w)
@@ -240,6 +245,7 @@ static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct
         if (rc != HFD_OK || spoiler == NULL)
             break;
         spoiler->apart = true;
+        count_rerun("job");
         if (reruns < RERUNS_MAX || *rest != NULL)
             continue;
         *rest = hfd_job_next(spoiler);
@@ -306,6 +312,8 @@ static hfd_rc run_until_sure(struct hfd_writer *w, struct hfd_job *list, struct 
             settle_commit(w);
             return HFD_OK;
         }
+        if (rc == HFD_OK)
+            count_rerun(lost ? "connection" : hfd_db_undone_by(w->db));
     }
     return rc;
 }

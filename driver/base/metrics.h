@@ -28,6 +28,7 @@
     X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",                  "",          "result",            "Write jobs, by result.") \
     X(STORE_COMMIT_SECONDS,HISTOGRAM,"hfd_store_commit_duration_seconds",     "",          "",                  "Time of one commit, including its jobs.") \
     X(STORE_ROUND_TRIPS,  COUNTER,   "hfd_store_round_trips_total",           "",          "for",               "Round trips to PostgreSQL: look reads for a group of the writer, miss reads alone, write writes before a group ends, commit ends it. Two for each group are usual. read: reads for all GETs that wait.") \
+    X(STORE_RERUNS,       COUNTER,   "hfd_store_reruns_total",                "",          "reason",            "Groups of write jobs that ran again, by what undid them.") \
     X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs in the queue.")     \
     X(KEY_ROWS,           GAUGE,     "hfd_key_rows",                          "",          "key,state",         "Rows whose cookie, digest or secrets need a key of the key ring, while there are several.") \
     X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it has failed.") \

@@ -31,6 +31,7 @@ struct hfd_db {
     struct hfd_err cause;             /* once broken: the first failure, answered from then on */
     enum hfd_db_fate fate;            /* of the transaction */
     struct hfd_err undone;            /* what made the transaction useless */
+    const char *undone_by;            /* a word for it, for metrics; NULL = none */
     int64_t changes;                  /* rows written so far, and failures */
     int64_t changes_before;           /* the same when the transaction began */
     struct hfd_pg_burst_texts *texts; /* of bursts; NULL = none yet */

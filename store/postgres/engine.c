@@ -37,6 +37,7 @@ const struct hfd_engine hfd_engine_postgres = {
     .changes = hfd_pg_changes,
     .shared = hfd_pg_shared,
     .fate = hfd_pg_fate,
+    .undone_by = hfd_pg_undone_by,
     .reopen = hfd_pg_reopen,
     .was_committed = hfd_pg_was_committed,
     .tidy = hfd_pg_tidy,

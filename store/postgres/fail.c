@@ -8,25 +8,27 @@
 
 /* clang-format off */
 static const struct hfd_pg_code codes[] = {
-    {"08",    HFD_AWAY,     HFD_DB_LOST},   /* the connection */
-    {"57014", HFD_TIMEOUT,  HFD_DB_UNDONE}, /* statement_timeout, or cancelled */
-    {"57",    HFD_AWAY,     HFD_DB_LOST},   /* the server stops, or starts */
-    {"25P03", HFD_AWAY,     HFD_DB_LOST},   /* idle_in_transaction_session_timeout */
-    {"25006", HFD_AWAY,     HFD_DB_LOST},   /* this server became a standby */
-    {"40",    HFD_BUSY,     HFD_DB_AGAIN},  /* a deadlock, a serialization failure */
-    {LOCK_TIMED_OUT, HFD_BUSY, HFD_DB_AGAIN},
-    {"55P04", HFD_BUSY,     HFD_DB_AGAIN},
-    {"23502", HFD_CORRUPT,  HFD_DB_UNDONE}, /* NOT NULL: store/rows never binds NULL there */
-    {"23",    HFD_CONFLICT, HFD_DB_UNDONE},
-    {"22021", HFD_INVALID,  HFD_DB_UNDONE}, /* bytes that are no UTF-8, or a NUL */
-    {"22P05", HFD_INVALID,  HFD_DB_UNDONE}, /* \u0000 in a JSON document */
-    {"22025", HFD_INVALID,  HFD_DB_UNDONE}, /* a pattern ends in a backslash */
-    {"22012", HFD_CONFLICT, HFD_DB_UNDONE}, /* burst.c: another number of rows was changed */
-    {"54",    HFD_LIMIT,    HFD_DB_UNDONE}, /* a value is too long */
-    {"53",    HFD_AWAY,     HFD_DB_UNDONE}, /* no disk, no memory, no connection is left */
-    {"28",    HFD_INVALID,  HFD_DB_LOST},   /* user or password */
-    {"3D",    HFD_INVALID,  HFD_DB_LOST},   /* no such database */
-    {"",      HFD_CORRUPT,  HFD_DB_UNDONE},
+    {"08",    HFD_AWAY,     HFD_DB_LOST,   NULL}, /* the connection */
+    {"57014", HFD_TIMEOUT,  HFD_DB_UNDONE, NULL}, /* statement_timeout, or cancelled */
+    {"57",    HFD_AWAY,     HFD_DB_LOST,   NULL}, /* the server stops, or starts */
+    {"25P03", HFD_AWAY,     HFD_DB_LOST,   NULL}, /* idle_in_transaction_session_timeout */
+    {"25006", HFD_AWAY,     HFD_DB_LOST,   NULL}, /* this server became a standby */
+    {"40P01", HFD_BUSY,     HFD_DB_AGAIN,  "deadlock"},
+    {"40",    HFD_BUSY,     HFD_DB_AGAIN,  "serialization"},
+    {LOCK_TIMED_OUT, HFD_BUSY, HFD_DB_AGAIN, "lock"},
+    {"55P04", HFD_BUSY,     HFD_DB_AGAIN,  NULL},
+    {"23502", HFD_CORRUPT,  HFD_DB_UNDONE, NULL}, /* NOT NULL: store/rows never binds NULL there */
+    {"23",    HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
+    {"22021", HFD_INVALID,  HFD_DB_UNDONE, NULL}, /* bytes that are no UTF-8, or a NUL */
+    {"22P05", HFD_INVALID,  HFD_DB_UNDONE, NULL}, /* \u0000 in a JSON document */
+    {"22025", HFD_INVALID,  HFD_DB_UNDONE, NULL}, /* a pattern ends in a backslash */
+    /* burst.c: another number of rows was changed */
+    {"22012", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
+    {"54",    HFD_LIMIT,    HFD_DB_UNDONE, NULL}, /* a value is too long */
+    {"53",    HFD_AWAY,     HFD_DB_UNDONE, NULL}, /* no disk, no memory, no connection is left */
+    {"28",    HFD_INVALID,  HFD_DB_LOST,   NULL}, /* user or password */
+    {"3D",    HFD_INVALID,  HFD_DB_LOST,   NULL}, /* no such database */
+    {"",      HFD_CORRUPT,  HFD_DB_UNDONE, NULL},
 };
 /* clang-format on */
 
@@ -97,6 +99,7 @@ static void note_undone(struct hfd_db *db, const struct hfd_pg_code *code, const
     if (db->in_txn && db->fate == HFD_DB_GOES_ON) {
         db->fate = code->fate;
         db->undone = *e;
+        db->undone_by = code->word;
     }
 }
 

@@ -9,6 +9,7 @@ struct hfd_pg_code {
     const char *state; /* its first characters */
     hfd_rc rc;
     enum hfd_db_fate fate;
+    const char *word; /* for metrics; NULL = none of its own */
 };
 
 /** Gives the meaning of a SQLSTATE; NULL or "" is a lost connection. Thread: any. */

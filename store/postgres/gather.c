@@ -279,6 +279,11 @@ static enum hfd_db_fate gather_fate(const struct hfd_db *db)
     return db->surprised && fate != HFD_DB_LOST ? HFD_DB_AGAIN : fate;
 }
 
+static const char *gather_undone_by(const struct hfd_db *db)
+{
+    return db->leaves_roots ? "roots" : hfd_db_undone_by(db->inner);
+}
+
 static hfd_rc gather_reopen(struct hfd_db *db, struct hfd_err *err)
 {
     return hfd_db_reopen(db->inner, err);
@@ -420,6 +425,7 @@ static const struct hfd_engine engine = {
     .changes = gather_changes,
     .shared = gather_shared,
     .fate = gather_fate,
+    .undone_by = gather_undone_by,
     .reopen = gather_reopen,
     .was_committed = gather_was_committed,
     .tidy = gather_tidy,

@@ -21,6 +21,11 @@ enum hfd_db_fate hfd_pg_fate(const struct hfd_db *db)
     return db->broken ? HFD_DB_LOST : db->fate;
 }
 
+const char *hfd_pg_undone_by(const struct hfd_db *db)
+{
+    return db->broken ? "connection" : db->undone_by;
+}
+
 /*
  * Ends sessions that hold the lock while the server waits for the rest of their burst. They are not
  * idle, so idle_in_transaction_session_timeout does not end them. Their client was stopped or cut
@@ -65,6 +70,7 @@ static void end_transaction(struct hfd_db *db)
 void hfd_pg_note_begin(struct hfd_db *db)
 {
     db->fate = HFD_DB_GOES_ON;
+    db->undone_by = NULL;
     db->in_txn = true;
     db->changes_before = db->changes;
 }

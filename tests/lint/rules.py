@@ -162,10 +162,31 @@ NAMES = (
     (r"\b(assert)\s*\(", "{}: use HFD_ASSERT", ("tests",)),
 )
 
+# Code of the HTTP loops does not wait for the database, which may be silent: hfd_exchange_read,
+# hfd_exchange_update and hfd_exchange_view answer later. The calls that may stand there, each with
+# its reason.
+LOOP_FOLDERS = ("handlers/http", "handlers/web")
+WAITS = re.compile(r"\b(hfd_store_read|hfd_store_reader_open|hfd_store_update_wait|"
+                   r"hfd_store_job_wait|hfd_store_signal|hfd_db_\w+)\s*\(")
+LOOP_WAITS = {
+    ("handlers/http/exchange.c", "hfd_store_read"): "a loop has no reader on PostgreSQL",
+    ("handlers/http/loop.c", "hfd_store_reader_open"): "not where the store has points.h",
+}
+
+
+def _waits(path, text):
+    for match in WAITS.finditer(text):
+        if (path, match.group(1)) not in LOOP_WAITS:
+            yield (path, text.count("\n", 0, match.start()) + 1,
+                   f"{match.group(1)} waits for the database, and the loops must not: "
+                   "hfd_exchange_read")
+
 
 def names(tree):
     for path in tree.files(".c", ".h"):
         text = ctext.code(tree.read(path))
+        if any(_under(path, folder) for folder in LOOP_FOLDERS):
+            yield from _waits(path, text)
         for pattern, message, homes in NAMES:
             if any(_under(path, home) for home in homes):
                 continue

@@ -69,6 +69,16 @@ CASES = (
     ("names", "store/a.c", "int f(int x) { return x == 1 && HFD_NEVER(true); }\n",
      "the condition itself"),
     ("names", "store/a.c", "int f(int x) { return HFD_NEVER(x == 1); }\n", None),
+    # The loops never wait for the database.
+    ("names", "handlers/http/a.c", "int f(void) { return hfd_store_read(0, 0, 0, 0); }\n",
+     "waits for the database"),
+    ("names", "handlers/web/a.c", "int f(void) { return hfd_store_update_wait(0, 0, 0, 0); }\n",
+     "waits for the database"),
+    ("names", "handlers/http/exchange.c", "int f(void) { return hfd_store_job_wait(0, 0, 0); }\n",
+     "waits for the database"),
+    ("names", "handlers/http/exchange.c", "int f(void) { return hfd_store_read(0, 0, 0, 0); }\n",
+     None),
+    ("names", "handlers/cli/a.c", "int f(void) { return hfd_store_read(0, 0, 0, 0); }\n", None),
     # Size and complexity.
     ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 120 + "    return x;\n}\n",
      "f has 124 lines"),

@@ -129,22 +129,36 @@ static void failures_have_their_codes(void **state)
         const char *sqlstate;
         hfd_rc rc;
         enum hfd_db_fate fate;
+        const char *word;
     } cases[] = {
-        {NULL, HFD_AWAY, HFD_DB_LOST},          {"", HFD_AWAY, HFD_DB_LOST},
-        {"08006", HFD_AWAY, HFD_DB_LOST},       {"57P01", HFD_AWAY, HFD_DB_LOST},
-        {"57014", HFD_TIMEOUT, HFD_DB_UNDONE},  {"25P03", HFD_AWAY, HFD_DB_LOST},
-        {"25006", HFD_AWAY, HFD_DB_LOST},       {"40001", HFD_BUSY, HFD_DB_AGAIN},
-        {"40P01", HFD_BUSY, HFD_DB_AGAIN},      {"55P03", HFD_BUSY, HFD_DB_AGAIN},
-        {"23505", HFD_CONFLICT, HFD_DB_UNDONE}, {"23514", HFD_CONFLICT, HFD_DB_UNDONE},
-        {"23502", HFD_CORRUPT, HFD_DB_UNDONE},  {"53100", HFD_AWAY, HFD_DB_UNDONE},
-        {"22021", HFD_INVALID, HFD_DB_UNDONE},  {"XX001", HFD_CORRUPT, HFD_DB_UNDONE},
-        {"42703", HFD_CORRUPT, HFD_DB_UNDONE},
+        {NULL, HFD_AWAY, HFD_DB_LOST, NULL},
+        {"", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"08006", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"57P01", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"57014", HFD_TIMEOUT, HFD_DB_UNDONE, NULL},
+        {"25P03", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"25006", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"40001", HFD_BUSY, HFD_DB_AGAIN, "serialization"},
+        {"40P01", HFD_BUSY, HFD_DB_AGAIN, "deadlock"},
+        {"55P03", HFD_BUSY, HFD_DB_AGAIN, "lock"},
+        {"23505", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
+        {"23514", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
+        {"22012", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
+        {"23502", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
+        {"53100", HFD_AWAY, HFD_DB_UNDONE, NULL},
+        {"22021", HFD_INVALID, HFD_DB_UNDONE, NULL},
+        {"XX001", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
+        {"42703", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(hfd_pg_code(cases[i].sqlstate)->rc, cases[i].rc);
         assert_int_equal(hfd_pg_code(cases[i].sqlstate)->fate, cases[i].fate);
+        if (cases[i].word != NULL)
+            assert_string_equal(hfd_pg_code(cases[i].sqlstate)->word, cases[i].word);
+        else
+            assert_null(hfd_pg_code(cases[i].sqlstate)->word);
     }
 }
 

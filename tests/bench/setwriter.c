@@ -128,10 +128,14 @@ static struct query server_reads[] = {
 static const char session[] =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
     " SET plan_cache_mode = force_generic_plan; SET jit = off; SET TimeZone = 'UTC'";
+/* PostgreSQL makes the others itself. */
+static const char columns_of[] =
+    "SELECT string_agg('t.' || attname, ', ' ORDER BY attnum) FROM pg_attribute"
+    " WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''";
 static const char tombstones[] =
     "DELETE FROM tombstone USING unnest($1) AS x(k) WHERE about = 0 AND id = x.k";
 static const char counts_of[] = "SELECT kind, field, name, value FROM fleet_count ORDER BY kind, "
-                                "field, name, value LIMIT 8"; /* what a PUT changes */
+                                "field, name, value LIMIT 9"; /* what a PUT changes */
 static const char counts_add[] =
     "INSERT INTO fleet_count (kind, field, name, value, n) SELECT x.k, x.f, x.m, x.v, $5::bigint"
     " FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS x(k, f, m, v)"
@@ -371,7 +375,10 @@ static void add_insert(struct hfd_buf *sql, const struct table *t)
     const int columns = PQnfields(t->unit);
     const char *sep = "";
 
-    hfd_buf_addf(sql, "INSERT INTO %s SELECT ", t->name);
+    hfd_buf_addf(sql, "INSERT INTO %s (", t->name);
+    for (int c = 0; c < columns; c++)
+        hfd_buf_addf(sql, "%s%s", c > 0 ? ", " : "", PQfname(t->unit, c));
+    hfd_buf_lit(sql, ") SELECT ");
     for (int c = 0; c < columns; c++)
         hfd_buf_addf(sql, t->varies[c] ? "%sx.p%d" : "%s$%d::%s", c > 0 ? ", " : "", c + 1,
                      type_of(t->unit, c));
@@ -391,18 +398,29 @@ static void add_insert(struct hfd_buf *sql, const struct table *t)
     hfd_buf_addf(sql, ")%s", t->conflict);
 }
 
-static void prepare_table(const struct writer *w, struct table *t)
+/* Reads the rows of the unit: the columns that are written. */
+static void read_unit(const struct writer *w, struct table *t)
 {
+    PGresult *columns = PQexecParams(w->conn, columns_of, 1, NULL, &t->name, NULL, NULL, 0);
     char read[SQL_MAX];
-    struct hfd_buf sql;
 
-    (void)snprintf(read, sizeof(read), "SELECT t.* FROM %s", t->rows);
+    if (PQresultStatus(columns) != PGRES_TUPLES_OK)
+        die(w->conn, t->name);
+    (void)snprintf(read, sizeof(read), "SELECT %s FROM %s", PQgetvalue(columns, 0, 0), t->rows);
+    PQclear(columns);
     t->unit = PQexecParams(w->conn, read, 1, NULL, &w->guresid, NULL, NULL, 1);
     if (PQresultStatus(t->unit) != PGRES_TUPLES_OK || PQntuples(t->unit) == 0 ||
         PQnfields(t->unit) > COLUMNS_MAX)
         die(w->conn, t->name);
     for (int c = 0; c < PQnfields(t->unit); c++)
         t->varies[c] = varies(w, t, c);
+}
+
+static void prepare_table(const struct writer *w, struct table *t)
+{
+    struct hfd_buf sql;
+
+    read_unit(w, t);
     hfd_buf_init(&sql, SQL_MAX);
     if (counts_rows(w, t))
         hfd_buf_lit(&sql, "WITH w AS (");
@@ -597,7 +615,7 @@ int main(int argc, char **argv)
 {
     const struct asked o = read_options(argc, argv);
     struct writer w = {.guresid = o.guresid, .as_server = strcmp(o.as, "server") == 0};
-    int64_t done = 0, groups = 0, began_us, took_us;
+    int64_t done = 0, groups = 0, next, began_us, took_us;
 
     w.conn = PQconnectdb(o.url);
     if (PQstatus(w.conn) != CONNECTION_OK)
@@ -616,9 +634,10 @@ int main(int argc, char **argv)
         groups++;
         took_us = hfd_clock_mono_us(&hfd_clock_system) - began_us;
     } while (took_us < o.ms * 1000);
+    next = o.first + done;
     (void)printf("{\"rate\": %.1f, \"units\": %lld, \"groups\": %lld, \"next\": %lld}\n",
                  (double)done * 1e6 / (double)took_us, (long long)done, (long long)groups,
-                 (long long)(o.first + done));
+                 (long long)next);
     for (size_t i = 0; i < TABLES; i++)
         PQclear(tables[i].unit);
     PQclear(w.counts);

@@ -146,6 +146,12 @@ bool hfd_store_is_away(struct hfd_store *store)
     return hfd_away_check(&store->writer.away, NULL) != HFD_OK;
 }
 
+void hfd_store_break(struct hfd_store *store, const struct hfd_err *why)
+{
+    HFD_CHECK_OBJ(store, STORE_MAGIC);
+    hfd_writer_break(&store->writer, why);
+}
+
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx)
 {
     store->writer.on_broken_ctx = ctx;

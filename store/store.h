@@ -142,7 +142,15 @@ bool hfd_store_ok(const struct hfd_store *store);
  */
 bool hfd_store_is_away(struct hfd_store *store);
 
-/** Sets a function that is called once when the store turns broken. Thread of fn: writer. */
+/**
+ * Turns the store broken: it accepts no more work, and gives `why` as the reason. Thread: any.
+ */
+void hfd_store_break(struct hfd_store *store, const struct hfd_err *why);
+
+/**
+ * Sets a function that is called once when the store turns broken. Thread of fn: writer, or that of
+ * hfd_store_break.
+ */
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
 /**

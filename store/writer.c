@@ -30,9 +30,9 @@ hfd_rc hfd_writer_check(struct hfd_writer *w, struct hfd_err *err)
     return hfd_fail(err, HFD_IO, "the store takes no more work until a restart: %s", w->cause.msg);
 }
 
-static void turn_broken(struct hfd_writer *w, const struct hfd_err *cause)
+void hfd_writer_break(struct hfd_writer *w, const struct hfd_err *cause)
 {
-    if (!hfd_writer_ok(w))
+    if (atomic_exchange(&w->breaking, true)) /* the first cause stays */
         return;
     w->cause = *cause;
     atomic_store_explicit(&w->broken, true, memory_order_release);
@@ -334,7 +334,7 @@ static hfd_rc commit_list(struct hfd_writer *w, struct hfd_job *list, struct hfd
     } else if (rc == HFD_AWAY) {
         hfd_away_note(&w->away, err);
     } else if (hfd_db_broken(w->db)) {
-        turn_broken(w, err);
+        hfd_writer_break(w, err);
         rc = hfd_fail(err, HFD_IO, "it is not known whether this was stored: %s", w->cause.msg);
     }
     return rc;
@@ -356,7 +356,7 @@ static struct hfd_job *run_list(struct hfd_writer *w, struct hfd_job *list)
     count_results(list);
     hfd_jobs_post(list);
     if (!w->shared && hfd_writer_ok(w) && hfd_db_tidy(w->db, &err) != HFD_OK)
-        turn_broken(w, &err);
+        hfd_writer_break(w, &err);
     return rest;
 }
 

@@ -27,9 +27,10 @@ struct hfd_writer {
     struct hfd_effects effects;
     struct hfd_totals totals;
     struct hfd_unit unit;
-    bool rooted;        /* all jobs of the group have named their roots */
-    bool keeps_rows;    /* the next job of the transaction has the rows of the last one */
-    atomic_bool broken; /* set by the writer, after `cause` */
+    bool rooted;          /* all jobs of the group have named their roots */
+    bool keeps_rows;      /* the next job of the transaction has the rows of the last one */
+    atomic_bool breaking; /* one thread sets `cause` */
+    atomic_bool broken;   /* set after `cause` */
     struct hfd_err cause;
     bool shared;          /* other programs write to the database, too */
     struct hfd_away away; /* with `shared` alone */
@@ -53,5 +54,7 @@ void hfd_writer_close(struct hfd_writer *w);
 /** @return HFD_OK, HFD_IO with the first failure, or HFD_AWAY. Thread: any. */
 HFD_MUST_CHECK hfd_rc hfd_writer_check(struct hfd_writer *w, struct hfd_err *err);
 bool hfd_writer_ok(const struct hfd_writer *w);
+/** Takes no more work, because of the cause. Thread: any. */
+void hfd_writer_break(struct hfd_writer *w, const struct hfd_err *cause);
 
 #endif

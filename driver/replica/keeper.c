@@ -50,7 +50,8 @@ struct hfd_keeper {
     int64_t forgot_us;    /* the last look at the marks of commits; 0 = none yet */
     int live;
     bool outdated;
-    bool failing; /* the last beat failed, and the log says so */
+    bool failing;  /* the last beat failed, and the log says so */
+    bool shut_out; /* the database needs a newer program */
     struct listener listeners[LISTENERS_MAX];
 };
 
@@ -60,6 +61,7 @@ struct hfd_keeper {
 struct beat {
     struct hfd_keeper *keeper;
     bool starting;
+    bool shut_out; /* the schema does not take this program any more */
     int64_t shed;
     char key_ids[KEY_IDS_MAX];
     int64_t now_us, started_us, forgot_us;
@@ -174,8 +176,11 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     b->hold = (struct hfd_hold){.shards = 0};
     b->free_us = INT64_MAX;
     rc = now_of(b->keeper, tx, &b->now_us, err);
-    if (rc == HFD_OK)
+    b->shut_out = false;
+    if (rc == HFD_OK) {
         rc = hfd_replica_check_schema(tx, b->keeper->config.schema, err);
+        b->shut_out = rc == HFD_INVALID;
+    }
     if (rc == HFD_OK)
         rc = hfd_replica_settings_look(tx, &b->keeper->config.settings, b->starting, &b->settings,
                                        err);
@@ -279,7 +284,7 @@ static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us
 
 static void note_failure(struct hfd_keeper *k, hfd_rc rc, const struct hfd_err *err)
 {
-    if (rc != HFD_OK && !k->failing)
+    if (rc != HFD_OK && !k->failing && !k->shut_out)
         HFD_LOG(HFD_LOG_WARN, "cannot renew the leases of this replica; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
     k->failing = rc != HFD_OK;
@@ -307,6 +312,7 @@ hfd_rc hfd_keeper_beat(struct hfd_keeper *k, struct hfd_err *err)
         take_in(k, &b, began_us);
     else
         show(k);
+    k->shut_out = rc != HFD_OK && b.shut_out;
     note_failure(k, rc, err);
     (void)pthread_mutex_unlock(&k->lock);
     return rc;
@@ -437,6 +443,7 @@ void hfd_keeper_state(struct hfd_keeper *k, struct hfd_keeper_state *out)
     out->shards = used(k);
     out->live = k->live;
     out->outdated = k->outdated;
+    out->shut_out = k->shut_out;
     (void)pthread_mutex_unlock(&k->lock);
 }
 
@@ -539,10 +546,12 @@ static void *run(void *arg)
     struct hfd_keeper *k = arg;
 
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
-    while (!wait_us(k, hfd_keeper_wait_us(k))) {
+    while (!k->shut_out && !wait_us(k, hfd_keeper_wait_us(k))) {
         struct hfd_err err;
 
         (void)!hfd_keeper_beat(k, &err); /* it logs a failure */
+        if (k->shut_out)
+            hfd_store_break(k->config.store, &err);
     }
     hfd_store_reader_close(&k->reader);
     return NULL;
@@ -583,7 +592,8 @@ void hfd_keeper_stop(struct hfd_keeper **out)
     (void)pthread_cond_signal(&k->wake);
     (void)pthread_mutex_unlock(&k->lock);
     (void)pthread_join(k->thread, NULL);
-    hfd_keeper_leave(k);
+    if (!k->shut_out) /* its rows are those of the newer programs now */
+        hfd_keeper_leave(k);
     hfd_keeper_free(k);
     *out = NULL;
 }

@@ -36,7 +36,9 @@ struct hfd_keeper_config {
 };
 
 /**
- * Registers the replica, reads the database's time, takes shards, and starts the thread.
+ * Registers the replica, reads the database's time, takes shards, and starts the thread. When the
+ * database needs a newer program (`migrate --contract`), the thread turns the store broken, and
+ * ends.
  * @param config  its pointers are borrowed until hfd_keeper_stop, but the texts
  * @param out     gives
  * @return HFD_OK, HFD_NOMEM, or as hfd_store_update_wait
@@ -77,6 +79,7 @@ struct hfd_keeper_state {
     char id[HFD_REPLICA_ID_LEN + 1];
     int64_t shards;   /* that it holds */
     int live;         /* replicas */
+    bool shut_out;    /* the database needs a newer program: the store is broken, or about to be */
     bool outdated;    /* the newest replica has other settings: this one is not ready */
     int64_t ahead_us; /* how much the database's clock is ahead of this machine's */
 };

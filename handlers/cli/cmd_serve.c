@@ -353,7 +353,7 @@ static void close_store(struct serve *s)
 {
     if (s->store == NULL)
         return;
-    if (!hfd_store_ok(s->store))
+    if (!hfd_store_ok(s->store) && s->status == HFD_EXIT_OK)
         s->status = HFD_EXIT_INTERNAL; /* also if the store failed while draining */
     hfd_store_close(&s->store);
 }
@@ -528,9 +528,7 @@ static uint32_t wait_for_the_end(struct serve *s)
             return 0;
         }
         if (fds[1].revents != 0) {
-            HFD_LOG(HFD_LOG_ERROR,
-                    "stopping: the store failed; a restart recovers what was acknowledged");
-            s->status = HFD_EXIT_INTERNAL;
+            s->status = hfd_serve_replica_broken(s->keeper);
             return 0;
         }
         if (fds[0].revents != 0)

@@ -1,6 +1,7 @@
 /* See serve_replica.h. */
 #include "handlers/cli/serve_replica.h"
 
+#include "driver/base/log.h"
 #include "driver/core/keyring.h"
 #include "driver/fleet/changes.h"
 #include "store/migrate.h"
@@ -66,4 +67,18 @@ void hfd_serve_replica_keys(struct hfd_keeper *keeper, const struct hfd_keyring 
         return;
     name_keys(ring, key_ids);
     hfd_keeper_set_keys(keeper, key_ids);
+}
+
+enum hfd_exit hfd_serve_replica_broken(struct hfd_keeper *keeper)
+{
+    struct hfd_keeper_state state = {.shut_out = false};
+
+    if (keeper != NULL)
+        hfd_keeper_state(keeper, &state);
+    if (state.shut_out) {
+        HFD_LOG(HFD_LOG_ERROR, "stopping: the database needs a newer version of this program");
+        return HFD_EXIT_DATA;
+    }
+    HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
+    return HFD_EXIT_INTERNAL;
 }

@@ -18,6 +18,11 @@
 enum hfd_exit hfd_serve_replica_open(const struct hfd_settings *settings, struct hfd_driver *driver,
                                      struct hfd_store *store, struct hfd_keeper **out,
                                      struct hfd_err *err);
+/**
+ * Logs why the store takes no more work. Accepts NULL.
+ * @return DATA (the database needs a newer program), INTERNAL (the store failed)
+ */
+enum hfd_exit hfd_serve_replica_broken(struct hfd_keeper *keeper);
 /** The driver has another key ring. Accepts NULL. */
 void hfd_serve_replica_keys(struct hfd_keeper *keeper, const struct hfd_keyring *ring);
 

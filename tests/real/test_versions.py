@@ -3,6 +3,7 @@ this tree with two more migrations (newer/): one expands, one contracts.
 """
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -87,6 +88,21 @@ class Versions(real.unittest.TestCase):
         with self.assertRaises(AssertionError) as refused:
             self.old.start()
         self.assertIn("knows versions up to", str(refused.exception))
+
+    def test_stopped(self):
+        """An older server that was stopped while the schema contracted ends when it goes on."""
+        self.old.start()
+        self.new.start()
+        stopped = self.old.proc
+        stopped.send_signal(signal.SIGSTOP)
+        self.addCleanup(stopped.send_signal, signal.SIGCONT)
+        eventually(lambda: self.contract().returncode == 0, "the old server is gone", 60, 0.5)
+        stopped.send_signal(signal.SIGCONT)
+        self.assertEqual(self.old.wait(), 73, self.old.tail())
+        lines = self.old.tail(1000)
+        self.assertEqual(lines.count("stopping: the database needs a newer version"), 1, lines)
+        self.assertEqual(lines.count("needs programs that know schema version"), 1, lines)
+        self.order_at(self.new, self.new)
 
 
 if __name__ == "__main__":

@@ -988,6 +988,31 @@ static void garbage_is_refused(void **state)
 
 static char effects_seen[64];
 
+static void count_call(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+/* A store that another part turns broken takes no work, with the first reason; it is said once. */
+static void a_store_can_be_broken_from_outside(void **state)
+{
+    struct fixture *fx = *state;
+    struct part_arg put = {HFD_SLICE("g"), HFD_SLICE("f"), HFD_OK};
+    struct hfd_err why, other, err;
+    int calls = 0;
+
+    (void)hfd_fail(&why, HFD_INVALID, "the first reason");
+    (void)hfd_fail(&other, HFD_IO, "another reason");
+    hfd_store_on_broken(fx->store, count_call, &calls);
+    assert_int_equal(hfd_store_update_wait(fx->store, put_part, &put, &err), HFD_OK);
+    hfd_store_break(fx->store, &why);
+    hfd_store_break(fx->store, &other);
+    assert_int_equal(calls, 1);
+    assert_false(hfd_store_ok(fx->store));
+    assert_int_equal(hfd_store_update_wait(fx->store, put_part, &put, &err), HFD_IO);
+    assert_non_null(strstr(err.msg, "the first reason"));
+}
+
 static void note_effect(const void *arg)
 {
     const size_t len = strlen(effects_seen);
@@ -1047,6 +1072,7 @@ int main(void)
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(effects_follow_the_commit),
+        RULE(a_store_can_be_broken_from_outside),
         RULE(restart_keeps_what_was_answered),
         RULE(failing_job_is_undone_alone),
         RULE(jobs_run_again_for_an_undo_alone),

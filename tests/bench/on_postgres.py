@@ -257,7 +257,7 @@ def bench_of(run):
                 trips, groups, misses, writes = map(sum, zip(*(v.trips for v in samples)))
                 self.row("trips/" + kind, "round trips of a group, %ss" % what, "each",
                          [round(v.trips[0] / max(1, v.trips[1]), 3) for v in samples], "none", [],
-                         2, bound="<=", of="value",
+                         of="value",
                          note="%.1f %ss a group; in all %d round trips, %d groups, %d reads "
                          "alone, %d writes before the end"
                          % (sum(v.done for v in samples) / max(1, groups), what, trips, groups,

@@ -11,7 +11,7 @@ import real
 import postgres
 
 NUMBER = (int, float)
-ROWS = {"cpu/put": 150, "cpu/report": 90, "trips/put": 2, "trips/report": 2, "get": 0.35,
+ROWS = {"cpu/put": 150, "cpu/report": 90, "trips/put": None, "trips/report": None, "get": 0.35,
         "replicas": 1.6, "replicas/disk": None, "standby": 0.7, "put": 0.6, "put/server": None,
         "put-repeat": 0.75,
         "list": 4, "list/label": 4, "list/name": 4, "list/condition": 4}

@@ -377,9 +377,9 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 {
     bool known;
 
-    hfd_serve_early_close(&s->early);
     s->app = (struct hfd_app){
         .settings = s->settings,
+        .before = s->early.server,
         .store = s->store,
         .driver = &s->driver,
         .clock = s->clock,
@@ -410,7 +410,10 @@ static void close_server(struct serve *s)
 
 static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
 {
-    return hfd_server_start(s->server, err) == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+    if (hfd_server_start(s->server, err) != HFD_OK)
+        return HFD_EXIT_INTERNAL;
+    hfd_serve_early_close(&s->early);
+    return HFD_EXIT_OK;
 }
 
 static void stop_server(struct serve *s)

@@ -21,7 +21,7 @@ struct hfd_serve_early {
 HFD_MUST_CHECK hfd_rc hfd_serve_early_open(struct hfd_serve_early *early,
                                            const struct hfd_settings *settings,
                                            struct hfd_err *err);
-/** Closes it, so that the server itself can listen there. Closed already: no error. */
+/** Closes it, once the server itself listens there as well. Closed already: no error. */
 void hfd_serve_early_close(struct hfd_serve_early *early);
 
 #endif

@@ -156,9 +156,10 @@ void hfd_conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
         struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
 
         next = at->next;
-        if (conn->listener->which == which &&
-            (conn->state == HFD_CONN_HANDSHAKE ||
-             (conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0)))
+        if (conn->listener->which != which || (which == HFD_LISTENER_OPS && !conn->served))
+            continue; /* a probe that connected gets its answer */
+        if (conn->state == HFD_CONN_HANDSHAKE ||
+            (conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0))
             hfd_conn_close(conn, "shutting down");
     }
 }

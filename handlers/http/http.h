@@ -76,7 +76,8 @@ struct hfd_app {
     /* Writes the health of the backend as a JSON object; NULL = it has none of its own. */
     void (*backend_health)(void *ctx, struct hfd_buf *b);
     void *backend_health_ctx;
-    bool ops_only; /* the main listener stays closed, and nothing needs a login */
+    bool ops_only;             /* the main listener stays closed, and nothing needs a login */
+    struct hfd_server *before; /* gives its ops listener to the new server; NULL = none */
     /* Why the program is not ready; NULL = it is. Without it the store decides. */
     const char *(*not_ready)(void *ctx);
     void *not_ready_ctx;

@@ -21,6 +21,7 @@
 #define HURRY_US (3 * HFD_US_PER_S)
 #define SWEEP_US HFD_US_PER_S
 /* How often a draining loop checks whether the other loops are done. */
+#define OPS_DRAIN_US HFD_US_PER_S /* for probes under way when another server takes over */
 #define DRAIN_LOOK_US (HFD_US_PER_S / 50)
 
 /* ---- accepting ---- */
@@ -183,11 +184,20 @@ static void loop_close(struct hfd_loop *loop)
     h2o_evloop_destroy(evloop);
 }
 
+/* The listener that closes first, and whose connections are waited for. */
+static enum hfd_listener drained(const struct hfd_loop *loop)
+{
+    return loop->server->app->ops_only ? HFD_LISTENER_OPS : HFD_LISTENER_MAIN;
+}
+
 static void begin_drain(struct hfd_loop *loop, int64_t now_us)
 {
+    const bool ops_only = loop->server->app->ops_only;
+
     loop->draining = true;
-    loop->drain_until_us = now_us + loop->server->limits.drain_timeout_us;
-    close_listener(&loop->listeners[HFD_LISTENER_MAIN]);
+    loop->drain_until_us =
+        now_us + (ops_only ? OPS_DRAIN_US : loop->server->limits.drain_timeout_us);
+    close_listener(&loop->listeners[drained(loop)]);
     /*
      * Sends "Connection: close" from now on. h2o_context_request_shutdown would also start timers
      * of HTTP/2.
@@ -198,12 +208,14 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
 /* Continues draining. Returns true if the loop may end. */
 static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 {
-    hfd_conn_close_idle(loop, HFD_LISTENER_MAIN);
-    if (!loop->quiet && loop->listeners[HFD_LISTENER_MAIN].connections == 0) {
+    const enum hfd_listener l = drained(loop);
+
+    hfd_conn_close_idle(loop, l);
+    if (!loop->quiet && loop->listeners[l].connections == 0) {
         loop->quiet = true;
         atomic_fetch_sub(&loop->server->busy_loops, 1);
     }
-    if (now_us >= loop->drain_until_us && !loop->quiet && !loop->late) {
+    if (now_us >= loop->drain_until_us && !loop->quiet && !loop->late && l == HFD_LISTENER_MAIN) {
         loop->late = true;
         HFD_LOG(HFD_LOG_WARN, "http.drain_timeout is over: open connections are cut off",
                 HFD_LOG_INT("connections", loop->listeners[HFD_LISTENER_MAIN].connections));

@@ -9,6 +9,8 @@
  */
 #include "handlers/http/server.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -112,6 +114,37 @@ static void configure(struct hfd_server *s)
     h2o_create_handler(&host->fallback_path, sizeof(h2o_handler_t))->on_req = hfd_exchange_on_req;
 }
 
+/* Takes the ops listener of another server, which goes on with it. No connection is refused. */
+static hfd_rc take_listener(struct hfd_server *s, struct hfd_server *from, struct hfd_err *err)
+{
+    s->fds[HFD_LISTENER_OPS] = fcntl(from->fds[HFD_LISTENER_OPS], F_DUPFD_CLOEXEC, 0);
+    if (s->fds[HFD_LISTENER_OPS] < 0)
+        return hfd_fail(err, HFD_IO, "copy a listening socket: %s", strerror(errno));
+    s->paths[HFD_LISTENER_OPS] = from->paths[HFD_LISTENER_OPS];
+    from->paths[HFD_LISTENER_OPS] = NULL;
+    return HFD_OK;
+}
+
+static hfd_rc open_listener(struct hfd_server *s, enum hfd_listener l,
+                            const struct hfd_address *address, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    s->local[l] = address->local;
+    if (l == HFD_LISTENER_OPS && s->app->before != NULL)
+        rc = take_listener(s, s->app->before, err);
+    else
+        rc = hfd_address_listen(address, s->app->settings, l, &s->fds[l], err);
+    if (rc != HFD_OK)
+        return rc;
+    s->ports[l] = hfd_address_port(s->fds[l]);
+    if (hfd_address_path(address) != NULL && s->paths[l] == NULL) {
+        s->paths[l] = strdup(hfd_address_path(address));
+        rc = s->paths[l] != NULL ? HFD_OK : hfd_fail_nomem(err, "set up the server");
+    }
+    return rc;
+}
+
 static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
 {
     const struct hfd_settings *settings = s->app->settings;
@@ -125,15 +158,8 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_addresses_check(settings, addresses, err);
     for (unsigned l = s->app->ops_only ? HFD_LISTENER_OPS : HFD_LISTENER_MAIN;
-         rc == HFD_OK && l < HFD_LISTENER_COUNT; l++) {
-        rc = hfd_address_listen(&addresses[l], settings, l, &s->fds[l], err);
-        s->local[l] = addresses[l].local;
-        s->ports[l] = rc == HFD_OK ? hfd_address_port(s->fds[l]) : 0;
-        if (rc == HFD_OK && hfd_address_path(&addresses[l]) != NULL) {
-            s->paths[l] = strdup(hfd_address_path(&addresses[l]));
-            rc = s->paths[l] != NULL ? HFD_OK : hfd_fail_nomem(err, "set up the server");
-        }
-    }
+         rc == HFD_OK && l < HFD_LISTENER_COUNT; l++)
+        rc = open_listener(s, (enum hfd_listener)l, &addresses[l], err);
     return rc;
 }
 

@@ -330,8 +330,11 @@ def bench_of(run):
                      many, "at one alone", one, 1.6, note=note)
 
         def put_settled(self):
-            """PUTs that begin like those beside them: a base backup makes a checkpoint, behind
-            which each page is logged whole, and leaves files to be written."""
+            """PUTs that begin like those beside them.
+
+            A base backup makes a checkpoint and leaves files to be written. Behind a checkpoint
+            each page is logged whole.
+            """
             self.primary.query("CHECKPOINT")
             os.sync()
             return self.put()

@@ -7,6 +7,8 @@
  * the worlds and the store.
  */
 #include "driver/base/log.h"
+#include "driver/core/input.h"
+#include "driver/core/wants.h"
 #include "store/db.h"
 #include "store/roots.h"
 #include "store/rows_history.h"
@@ -36,28 +38,28 @@ static struct {
     bool inside, go;
 } hold = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* The root of the thread's next call, as the program would name it. */
-static _Thread_local struct {
-    const char *guresid, *cluster; /* GUResIDs */
-    hfd_slice fleet_id;
-} own_root;
+/* What names the roots of the thread's next call, as in the program. */
+struct naming {
+    hfd_rc (*wants)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err);
+    const struct hfd_call *call;
+    hfd_slice fleet_id; /* of a report */
+};
+static _Thread_local struct naming naming;
 
 struct held {
     const struct hfd_store *store;
     hfd_txn_fn *fn;
     void *arg;
-    const char *guresid, *cluster;
-    hfd_slice fleet_id;
+    struct naming naming;
 };
 
 static hfd_rc want_roots(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    const struct held *h = arg;
-    hfd_rc rc = h->guresid != NULL ? hfd_root_resource(tx, hfd_slice_of(h->guresid), err) : HFD_OK;
+    const struct naming *n = &((const struct held *)arg)->naming;
 
-    if (rc == HFD_OK && h->cluster != NULL)
-        rc = hfd_root_resource(tx, hfd_slice_of(h->cluster), err);
-    return rc == HFD_OK && h->fleet_id.len > 0 ? hfd_root_fleet(tx, h->fleet_id, err) : rc;
+    if (n->wants != NULL)
+        return n->wants(tx, n->call, err);
+    return n->fleet_id.len > 0 ? hfd_root_fleet(tx, n->fleet_id, err) : HFD_OK;
 }
 
 static hfd_rc txn_held(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -83,7 +85,7 @@ hfd_rc __wrap_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, voi
 hfd_rc __wrap_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
                                     struct hfd_err *err)
 {
-    struct held h = {store, fn, arg, own_root.guresid, own_root.cluster, own_root.fleet_id};
+    struct held h = {store, fn, arg, naming};
     struct hfd_job job = {.fn = txn_held, .wants = want_roots, .arg = &h};
 
     return hfd_store_job_wait(store, &job, err);
@@ -101,7 +103,6 @@ struct replica {
     bool busy, end;
     /* of acts */
     const char *guresid, *body, *adapter;
-    const char *cluster; /* of the nodepool in body: its GUResID; NULL = none */
     hfd_slice target;
     hfd_rc rc;
     struct hfd_answer_doc answer;
@@ -279,10 +280,24 @@ static int teardown(void **state)
 
 static void act_put(struct replica *r)
 {
-    own_root.guresid = r->guresid;
-    own_root.cluster = r->cluster;
-    r->rc = world_put(&r->world, r->guresid, r->body, NULL, &r->answer);
-    own_root.guresid = own_root.cluster = NULL;
+    struct world *w = &r->world;
+    struct hfd_arena mem;
+    struct hfd_input input;
+    const struct hfd_call call = {.driver = &w->driver,
+                                  .now_us = world_now(w),
+                                  .guresid = hfd_slice_of(r->guresid),
+                                  .input = &input,
+                                  .mem = &mem};
+
+    hfd_arena_init(&mem, 1 << 20);
+    assert_int_equal(hfd_input_parse(&(struct hfd_input_source){&w->driver.rules, call.guresid, 0,
+                                                                hfd_slice_of(r->body)},
+                                     &mem, &input, &w->err),
+                     HFD_OK);
+    naming = (struct naming){.wants = hfd_resource_put_wants, .call = &call};
+    r->rc = world_put(w, r->guresid, r->body, NULL, &r->answer);
+    naming = (struct naming){.wants = NULL};
+    hfd_arena_fini(&mem);
 }
 
 static void act_get(struct replica *r)
@@ -292,25 +307,34 @@ static void act_get(struct replica *r)
 
 static void act_delete(struct replica *r)
 {
-    own_root.guresid = r->guresid;
-    r->rc = world_delete(&r->world, r->guresid, NULL, &r->answer);
-    own_root.guresid = NULL;
+    struct world *w = &r->world;
+    struct hfd_arena mem;
+    const struct hfd_call call = {.driver = &w->driver,
+                                  .now_us = world_now(w),
+                                  .guresid = hfd_slice_of(r->guresid),
+                                  .mem = &mem};
+
+    hfd_arena_init(&mem, 1 << 20);
+    naming = (struct naming){.wants = hfd_resource_delete_wants, .call = &call};
+    r->rc = world_delete(w, r->guresid, NULL, &r->answer);
+    naming = (struct naming){.wants = NULL};
+    hfd_arena_fini(&mem);
 }
 
 static void act_report(struct replica *r)
 {
-    own_root.fleet_id = r->target;
+    naming.fleet_id = r->target;
     (void)world_report(&r->world, r->target,
                        &(struct world_report){.adapter = r->adapter, .available = HFD_STATUS_TRUE});
-    own_root.fleet_id = HFD_SLICE_NONE;
+    naming.fleet_id = HFD_SLICE_NONE;
 }
 
 static void act_finalize(struct replica *r)
 {
-    own_root.fleet_id = r->target;
+    naming.fleet_id = r->target;
     (void)world_report(&r->world, r->target,
                        &(struct world_report){.adapter = r->adapter, .finalized = true});
-    own_root.fleet_id = HFD_SLICE_NONE;
+    naming.fleet_id = HFD_SLICE_NONE;
 }
 
 struct target_step {
@@ -588,7 +612,7 @@ static void a_nodepool_resource_waits_for_its_cluster(void **state)
 {
     (void)state;
     put("g", CLUSTER("ccc", ""));
-    fx.r[0].guresid = fx.r[1].cluster = "g";
+    fx.r[0].guresid = "g";
     fx.r[1].guresid = "n";
     fx.r[1].body = SINGLE("nnn");
     interleave(act_delete, act_put);
@@ -603,9 +627,7 @@ static void a_cluster_is_one_family(void **state)
 {
     (void)state;
     put("g", CLUSTER("ccc", ""));
-    fx.r[0].cluster = "g";
     put("n", SINGLE("nnn"));
-    fx.r[0].cluster = NULL;
     fx.r[0].guresid = "g";
     with_target(1, find(HFD_KIND_NODEPOOL, "nnn"), "validation");
     interleave(act_delete, act_report);
@@ -613,9 +635,7 @@ static void a_cluster_is_one_family(void **state)
     assert_int_equal(fx.r[0].rc, HFD_OK);
 
     put("h", CLUSTER("ddd", ""));
-    fx.r[0].cluster = "h";
     put("m", SINGLE_IN("h", "mmm"));
-    fx.r[0].cluster = NULL;
     fx.r[0].guresid = "h";
     fx.r[1].guresid = "m"; /* names its own root alone */
     interleave(act_delete, act_delete);

@@ -38,7 +38,7 @@ static struct {
     bool inside, go;
 } hold = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-/* What names the roots of the thread's next call, as in the program. */
+/* It names the roots of the thread's next call, as the program does. */
 struct naming {
     hfd_rc (*wants)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err);
     const struct hfd_call *call;

@@ -314,11 +314,12 @@ class Issuers(Signed):
         """Without its keys an issuer lets no caller in; the log says why, and tokens work."""
         issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:1/jwks")
         del issuer["jwk_cert_file"]
-        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+        tokens = ("--auth-tokens-file", os.path.join(self.rsa.folder, "tokens"))
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}), *tokens)
         self.refused(self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims()), "not trusted")
         eventually(lambda: any("cannot be fetched" in r["msg"] for r in self.server.records()),
                    "the log says so")
-        token = token_create(self.server.data, "t", "driver")
+        token = token_create(self.server.data, "t", "driver", *tokens)
         eventually(lambda: self.answer(token).status == 404, "the token is taken up")
 
     def test_flawed_settings(self):

@@ -95,6 +95,13 @@ class RoundTrips(unittest.TestCase):
         self.assertLessEqual(cost["look"], times + spare, "%s: %s" % (what, cost))
         self.assertLessEqual(cost["commit"], times + spare, "%s: %s" % (what, cost))
 
+    def test_sums_in_order(self):
+        """Sums are written in the order of their keys, so that groups lock them in one order."""
+        self.put("a")
+        rows = self.postgres.query("SELECT kind, field, name, value FROM fleet_count ORDER BY ctid")
+        self.assertGreater(len(rows), 4, rows)
+        self.assertEqual(rows, sorted(rows, key=lambda r: (int(r[0]), int(r[1]), r[2], r[3])))
+
     def test_two(self):
         self.put("a")  # what groups usually read is known after it
         names = "bcdefg"

@@ -9,7 +9,7 @@ import postgres
 BUILD = os.environ.get("HFD_BUILD_DIR", os.path.join(real.ROOT, "build"))
 # Programs that read HFD_TEST_STORE; CMakeLists.txt of this folder has them built.
 UNIT = ("test_unit", "test_row_cache", "test_store", "test_rows", "test_fleet_search",
-        "test_migrate", "test_points")
+        "test_migrate", "test_points", "test_db")
 DEADLINE_S = 600
 
 

@@ -18,12 +18,14 @@ DEADLINE_S = 600
 FILES = ("test_status", "test_demo", "test_list", "test_pacemaker", "test_http",
          "test_driver_tables", "test_fleet_api", "test_search", "test_driver_input",
          "test_fleet_doors", "test_driver_cookie", "test_outcome", "test_overview",
-         "test_spec_schema", "test_manifests", "test_openapi", "test_validate")
+         "test_spec_schema", "test_manifests", "test_openapi", "test_validate", "test_hostile",
+         "test_jwt", "test_gzip", "test_pages", "test_client", "test_status_page")
 # Cases about a data folder: with PostgreSQL there is none.
 LEFT_OUT = {
     "test_driver_cookie": ("test_first_start_makes_a_key_ring", "test_rotation",
                            "test_no_key_material_in_the_log"),
     "test_list": ("test_token",), # starts a server on a data folder by itself
+    "test_status_page": ("test_no_replicas",), # of SQLite; test_shared_ring has the list
     "test_openapi": ("test_every_answer_is_as_described",), # the backup route
 }
 

@@ -18,7 +18,7 @@ bool hfd_later_add(struct hfd_loop *loop, struct hfd_later *later)
 
 void hfd_later_cancel(struct hfd_loop *loop, struct hfd_later *later)
 {
-    HFD_ASSERT(loop->later_count > 0);
+    HFD_ASSERT(loop->later_count > 0 && h2o_linklist_is_linked(&later->link));
     loop->later_count--;
     h2o_linklist_unlink(&later->link);
 }

@@ -92,10 +92,13 @@ class Reruns(real.unittest.TestCase):
         made = client.request("POST", BASE + "/clusters", cluster)
         self.assertEqual(made.status, 201, made)
         before = self.reruns("conflict")
+        columns = postgres.query(self.place.url, "SELECT string_agg(column_name, ', ') FROM"
+                                 " information_schema.columns WHERE table_name = 'fleet'"
+                                 " AND is_generated = 'NEVER'")[0][0]
         other = self.psql() # it takes the row away, and begins to bring it back
         self.say(other, "CREATE TEMPORARY TABLE copy AS SELECT * FROM fleet WHERE id = '%s';"
-                 " DELETE FROM fleet WHERE id = '%s'; BEGIN; INSERT INTO fleet SELECT * FROM copy"
-                 % (made.json["id"], made.json["id"]))
+                 " DELETE FROM fleet WHERE id = '%s'; BEGIN; INSERT INTO fleet (%s) SELECT %s"
+                 " FROM copy" % (made.json["id"], made.json["id"], columns, columns))
         ours = subprocess.Popen(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-H",
                                  "Content-Type: application/json", "-d", json.dumps(cluster),
                                  "http://127.0.0.1:%d%s"

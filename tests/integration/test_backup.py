@@ -1,6 +1,7 @@
 """Backup and restore: what a backup holds and needs, what a restore refuses, and how resources that
 are younger than the backup are found again.
 """
+import calendar
 import hashlib
 import json
 import os
@@ -104,7 +105,7 @@ class BackUp(Folders):
         self.assertEqual(note["resources"], total)
         self.assertIn("%s: %d resources as of " % (self.file, total), said)
         taken = time.strptime(TAKEN.search(said).group(1), "%Y-%m-%dT%H:%M:%SZ")
-        self.assertLess(abs(time.mktime(taken) - time.timezone - began), 600)
+        self.assertLess(abs(calendar.timegm(taken) - began), 600)
         with open(os.path.join(self.server.data, "keys"), encoding="ascii") as f:
             lines = [line.split(":") for line in f if line[:1] not in "#\n"]
         self.assertEqual(note["keys"], [lines[0][0]])

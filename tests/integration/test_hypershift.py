@@ -376,10 +376,10 @@ class Tree(HyperShiftCase):
         self.start()  # what cannot be listed is asked for again after minutes
 
     def tree(self, name, machines=None, is_whole=None):
-        """The tree of a cluster that is ready, once it is whole: the program may read while parts
-        are made. Without `machines` the operator made nothing."""
+        """The tree of a cluster that is ready, once it is whole. It is read when the last gate
+        opens, and all parts are made before. Without `machines` the operator made nothing."""
         id_ = guresid("hs")
-        self.operator.stop_at[name] = "Nodes"
+        self.operator.stop_at[name] = "Available"  # the platform None does not wait for nodes
         self.put(id_, self.order(name, pools={"work": {"replicas": 0}}))
         self.until_object("nodepools", name + "-work")
         if machines is not None:

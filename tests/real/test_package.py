@@ -209,8 +209,8 @@ class Package(unittest.TestCase):
         while not replaced():
             self.assertLess(time.monotonic(), end, "the watchdog has not restarted the service")
             time.sleep(0.2)
-        self.assertIn("watchdog", say("sh", "-c", "journalctl --no-pager -u %s | grep -i watchdog"
-                                      % NAME).lower())
+        self.assertIn("watchdog", say("sh", "-c", "journalctl --sync; journalctl --no-pager -u %s |"
+                                      " grep -i watchdog" % NAME).lower())
         say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
 
 

@@ -168,7 +168,7 @@ static hfd_rc gather_look(struct hfd_db *db, bool *again, struct hfd_err *err)
     *again = true;
     forget_writes(db); /* none has been sent */
     if (missed && db->looks == 0)
-        rc = hfd_known_want_usual(&db->knowns, err);
+        rc = hfd_known_want_usual(&db->knowns, db->roots.alone, err);
     if (rc == HFD_OK && missed)
         rc = send_looks(db, err);
     hfd_known_again(&db->knowns);

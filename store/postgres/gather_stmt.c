@@ -224,7 +224,7 @@ static hfd_rc find_result(struct hfd_stmt *st, struct hfd_err *err)
     struct hfd_known *known = hfd_known_find(&db->knowns, st->sql, &read);
     hfd_rc rc;
 
-    hfd_known_note_usual(&db->knowns, st->sql, &read);
+    hfd_known_note_usual(&db->knowns, st->sql, &read, db->roots.alone);
     if (known != NULL && known->read) {
         st->next = known->rows;
         return HFD_OK;

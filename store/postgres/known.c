@@ -193,26 +193,28 @@ static bool is_it(const struct hfd_known_usual *u, const char *sql, const struct
     return same;
 }
 
-void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use)
+void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use,
+                          bool alone)
 {
     struct hfd_known_usual *u = &k->usual[0];
 
     if (!is_usual(use))
         return;
     for (size_t i = 0; i < HFD_KNOWN_USUAL; i++) {
-        if (is_it(&k->usual[i], sql, use)) {
+        if (k->usual[i].alone == alone && is_it(&k->usual[i], sql, use)) {
             k->usual[i].used = k->group;
             return;
         }
         if (k->usual[i].used < u->used)
             u = &k->usual[i];
     }
-    *u = (struct hfd_known_usual){.sql = sql, .shape = use->shape, .used = k->group};
+    *u =
+        (struct hfd_known_usual){.sql = sql, .shape = use->shape, .alone = alone, .used = k->group};
     for (int i = 0; i < use->shape->params; i++)
         u->values[i] = use->values[i];
 }
 
-hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err)
+hfd_rc hfd_known_want_usual(struct hfd_knowns *k, bool alone, struct hfd_err *err)
 {
     for (size_t i = 0; i < HFD_KNOWN_USUAL; i++) {
         struct hfd_known_usual *u = &k->usual[i];
@@ -220,7 +222,7 @@ hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err)
 
         if (u->sql != NULL && k->group - u->used > HFD_KNOWN_USUAL_GROUPS)
             u->sql = NULL;
-        if (u->sql == NULL || find(k, u->sql, &use, false) != NULL)
+        if (u->sql == NULL || u->alone != alone || find(k, u->sql, &use, false) != NULL)
             continue;
         if (hfd_known_want(k, u->sql, &use) == NULL)
             return hfd_fail_nomem(err, "a result of the store");

@@ -53,6 +53,7 @@ struct hfd_known_usual {
     const char *sql; /* NULL = a free place */
     const struct hfd_shape *shape;
     struct hfd_value values[HFD_KNOWN_USUAL_PARAMS];
+    bool alone;    /* of groups without roots, which do other work */
     uint64_t used; /* the last group that did */
 };
 
@@ -107,10 +108,14 @@ HFD_MUST_CHECK hfd_rc hfd_known_follow(struct hfd_knowns *k, const struct hfd_kn
 HFD_MUST_CHECK hfd_rc hfd_known_found(struct hfd_knowns *k, const struct hfd_known *follow,
                                       const struct hfd_value *key, struct hfd_known **out,
                                       struct hfd_err *err);
-/** Notes that a job has asked for this result, wanted or not. */
-void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use);
-/** Wants what groups usually read. @return HFD_OK, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_known_want_usual(struct hfd_knowns *k, struct hfd_err *err);
+/**
+ * Notes that a job has asked for this result, wanted or not.
+ * @param alone  the group has no roots
+ */
+void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use,
+                          bool alone);
+/** Wants what groups like this one usually read. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_known_want_usual(struct hfd_knowns *k, bool alone, struct hfd_err *err);
 /** Takes all that are wanted; they are taken as read then, with no rows. */
 struct hfd_known *hfd_known_take_wanted(struct hfd_knowns *k);
 /** Wants all results anew that have been read: another snapshot begins. Nothing was written. */

@@ -87,9 +87,10 @@ class RoundTrips(unittest.TestCase):
         return cost
 
     def check(self, what, cost, times):
-        """Two for each group; the program's own few jobs may read once more."""
+        """Two for each group. The program's own few jobs may read once more, and some of them
+        commit nothing: less than one more for each of ours."""
         self.assertGreaterEqual(cost["others"], 0, what)
-        spare = 4 * cost["others"]
+        spare = 4 * cost["others"] + 4
         self.assertLessEqual(cost.get("miss", 0), spare, "%s: %s" % (what, cost))
         self.assertLessEqual(cost.get("write", 0), spare, "%s: %s" % (what, cost))
         self.assertLessEqual(cost["look"], times + spare, "%s: %s" % (what, cost))

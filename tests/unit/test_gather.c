@@ -550,6 +550,12 @@ static void usual_reads(void **state)
     assert_int_equal(get(a, sql_all, NULL), 0);
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exclusive(a->db, NULL), HFD_OK);
+    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_true(look(a));
+    assert_int_equal(get(a, sql_all, NULL), -2); /* that of groups which may have roots */
+    hfd_db_rollback(a->db);
 }
 
 /* Writes on the other connection, at once. */

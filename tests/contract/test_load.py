@@ -78,7 +78,7 @@ class Load(unittest.TestCase):
         with lib.Server(*self.FLAGS, *flags) as server:
             began = time.monotonic()
             self.put_all(server)
-            lib.eventually(lambda: len(self.fake.rows) == COUNT, "all are made", 60)
+            lib.eventually(lambda: len(self.fake.rows) == COUNT, "all are made", 4 * lib.WAIT_S)
             print("%d clusters made in %.1f s with %d requests"
                   % (COUNT, time.monotonic() - began, len(self.fake.requests())))
             time.sleep(2)

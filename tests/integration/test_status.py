@@ -456,6 +456,8 @@ class Parts(StatusCase):
 
 
 class Details(StatusCase):
+    FLAGS = ("--store-read-timeout", "60s")  # test_too_large reads 36 MB
+
     # Values of a Secret are never shown, and neither is the copy that kubectl keeps of them.
     def test_secrets(self):
         marked = "c2VjcmV0LXZhbHVl"

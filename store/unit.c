@@ -64,20 +64,10 @@ void hfd_unit_forget(struct hfd_txn *tx)
 
 /* ---- entries ---- */
 
-/* The end of a key is hashed: ids differ there. */
-static uint64_t hash_end(uint64_t h, hfd_slice s)
-{
-    uint64_t end = 0;
-    const size_t n = s.len < sizeof(end) ? s.len : sizeof(end);
-
-    if (n > 0)
-        memcpy(&end, s.p + s.len - n, n);
-    return (h ^ end ^ s.len) * UINT64_C(0x9E3779B97F4A7C15);
-}
-
 static size_t bucket_of(const struct hfd_unit_form *form, const struct hfd_unit_key *key)
 {
-    const uint64_t h = hash_end(hash_end(HFD_HASH_START + form->table, key->first), key->second);
+    const uint64_t h = hfd_slice_hash_end(
+        hfd_slice_hash_end(HFD_HASH_START + form->table, key->first), key->second);
 
     return (size_t)(h >> 32) % HFD_UNIT_BUCKETS;
 }

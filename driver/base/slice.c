@@ -43,6 +43,16 @@ uint64_t hfd_slice_hash(uint64_t from, hfd_slice s)
     return from;
 }
 
+uint64_t hfd_slice_hash_end(uint64_t from, hfd_slice s)
+{
+    uint64_t end = 0;
+    const size_t n = s.len < sizeof(end) ? s.len : sizeof(end);
+
+    if (n > 0)
+        memcpy(&end, s.p + s.len - n, n);
+    return (from ^ end ^ s.len) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b)
 {
     if (a.len != b.len)

@@ -59,6 +59,9 @@ hfd_slice hfd_slice_trim(hfd_slice s);
  * @param from HFD_HASH_START, or the hash of the text before
  */
 uint64_t hfd_slice_hash(uint64_t from, hfd_slice s);
+/** Hashes the length and the last eight bytes, as ids differ at their ends. Takes the same time for
+ * each length. */
+uint64_t hfd_slice_hash_end(uint64_t from, hfd_slice s);
 
 /** True if the bytes are equal when the case of ASCII letters is ignored. */
 bool hfd_slice_ieq(hfd_slice a, hfd_slice b);

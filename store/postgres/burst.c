@@ -2,9 +2,9 @@
 
 #include "driver/base/check.h"
 #include "store/postgres/array.h"
+#include "store/postgres/burst_text.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/stmt.h"
-#include "store/postgres/text.h"
 #include "store/postgres/txn.h"
 #include "store/postgres/value.h"
 
@@ -12,140 +12,8 @@
 #include <stdlib.h>
 
 #define BYTES_MAX ((size_t)1 << 30)
-#define TEXT_MAX 20000u
 #define COLUMNS_MAX 64
-#define TEXT_BUCKETS 128u
 #define PARAMS_MAX (HFD_SHAPE_PARAMS_MAX + 1) /* and how many rows are expected */
-
-/* ---- texts, prepared once in each session ---- */
-
-/* The forms of a text of the store. */
-enum form {
-    ONE_WRITE,
-    ONE_EXPECTED, /* a write that fails unless it changes one row */
-    SET_WRITE,
-    SET_EXPECTED, /* as many rows as it has elements */
-    ONE_READ,
-    SET_READ, /* each row begins with the number of its element, from 1 on */
-    SET_FOLLOW
-};
-
-struct hfd_pg_burst_text {
-    struct hfd_pg_burst_text *in_bucket;
-    const char *sql;
-    const char *target; /* of SET_FOLLOW */
-    enum form form;
-    uint64_t session; /* in which it is prepared */
-    char name[HFD_PG_NAME_MAX];
-    char *text;
-};
-
-struct hfd_pg_burst_texts {
-    struct hfd_pg_burst_text *buckets[TEXT_BUCKETS];
-    unsigned count;
-};
-
-void hfd_pg_burst_texts_free(struct hfd_db *db)
-{
-    for (size_t i = 0; db->texts != NULL && i < TEXT_BUCKETS; i++)
-        while (db->texts->buckets[i] != NULL) {
-            struct hfd_pg_burst_text *t = db->texts->buckets[i];
-
-            db->texts->buckets[i] = t->in_bucket;
-            free(t->text);
-            free(t);
-        }
-    free(db->texts);
-    db->texts = NULL;
-}
-
-/* A write that changes another number of rows fails: what is behind it is not done. */
-static void add_expected(struct hfd_buf *b, hfd_slice write, int param)
-{
-    hfd_buf_lit(b, "WITH w AS (");
-    hfd_buf_add(b, write);
-    hfd_buf_addf(b, " RETURNING 1) SELECT 1 / CASE WHEN count(*) = $%d THEN 1 ELSE 0 END FROM w",
-                 param);
-}
-
-static bool adds_number(enum form form)
-{
-    return form == SET_READ || form == SET_FOLLOW;
-}
-
-static bool is_set(enum form form)
-{
-    return adds_number(form) || form == SET_WRITE || form == SET_EXPECTED;
-}
-
-/* The origin of a text. */
-struct source {
-    const char *sql, *target;
-    const struct hfd_shape *shape;
-    enum form form;
-};
-
-static char *make_text(const struct source *from)
-{
-    const enum form form = from->form;
-    struct hfd_buf inner, b;
-    char *plain = NULL, *text = NULL;
-    int params;
-
-    hfd_buf_init(&inner, TEXT_MAX);
-    hfd_buf_init(&b, TEXT_MAX);
-    if (!is_set(form)) {
-        plain = hfd_pg_placeholders(hfd_slice_of(from->sql), &params);
-        hfd_buf_add(&inner, hfd_slice_of(plain != NULL ? plain : ""));
-    } else if (form == SET_FOLLOW) {
-        hfd_shape_set_follow(from->sql, from->target, &inner);
-    } else if (form == SET_READ) {
-        hfd_shape_set_read(from->shape, from->sql, &inner);
-    } else {
-        hfd_shape_set(from->shape, &inner);
-    }
-    if (form == ONE_EXPECTED || form == SET_EXPECTED)
-        add_expected(&b, hfd_buf_slice(&inner), from->shape->params + 1);
-    else
-        hfd_buf_add(&b, hfd_buf_slice(&inner));
-    hfd_buf_addc(&b, '\0');
-    if (inner.rc == HFD_OK && b.rc == HFD_OK && (plain != NULL || is_set(form)))
-        text = strdup(b.p);
-    free(plain);
-    hfd_buf_fini(&inner);
-    hfd_buf_fini(&b);
-    return text;
-}
-
-static struct hfd_pg_burst_text *text_of(struct hfd_db *db, const struct source *from)
-{
-    const uint64_t key = (uint64_t)(uintptr_t)from->sql + 3 * (uint64_t)(uintptr_t)from->target;
-    const uint64_t h = (key + (uint64_t)from->form) * UINT64_C(0x9E3779B97F4A7C15);
-    struct hfd_pg_burst_text **bucket, *t;
-
-    if (db->texts == NULL)
-        db->texts = calloc(1, sizeof(*db->texts));
-    if (db->texts == NULL)
-        return NULL;
-    bucket = &db->texts->buckets[(h >> 32) % TEXT_BUCKETS];
-    for (t = *bucket; t != NULL; t = t->in_bucket)
-        if (t->sql == from->sql && t->target == from->target && t->form == from->form)
-            return t;
-    t = calloc(1, sizeof(*t));
-    if (t != NULL)
-        t->text = make_text(from);
-    if (t == NULL || t->text == NULL) {
-        free(t);
-        return NULL;
-    }
-    t->sql = from->sql;
-    t->target = from->target;
-    t->form = from->form;
-    (void)snprintf(t->name, sizeof(t->name), "b%u", db->texts->count++);
-    t->in_bucket = *bucket;
-    *bucket = t;
-    return t;
-}
 
 /* ---- sending ---- */
 
@@ -160,9 +28,10 @@ enum answer {
 struct sent {
     enum answer answer;
     const char *what;
-    enum form form;           /* of ROWS */
+    enum hfd_pg_form form;    /* of ROWS */
     struct hfd_known **reads; /* of ROWS: by element */
     size_t count;             /* of them */
+    struct hfd_pg_text *text; /* that it prepares; NULL = none */
 };
 
 struct sending {
@@ -199,13 +68,7 @@ static hfd_rc note(struct sending *s, const struct sent *sent, struct hfd_err *e
     return HFD_OK;
 }
 
-static hfd_rc send_text(struct sending *s, const char *sql, enum answer answer, struct hfd_err *err)
-{
-    s->lost = s->lost || PQsendQueryParams(s->db->conn, sql, 0, NULL, NULL, NULL, NULL, 1) == 0;
-    return note(s, &(struct sent){.answer = answer, .what = sql}, err);
-}
-
-static hfd_rc send_prepared(struct sending *s, struct hfd_pg_burst_text *t, const struct params *p,
+static hfd_rc send_prepared(struct sending *s, struct hfd_pg_text *t, const struct params *p,
                             const struct sent *sent, struct hfd_err *err)
 {
     PGconn *conn = s->db->conn;
@@ -213,7 +76,7 @@ static hfd_rc send_prepared(struct sending *s, struct hfd_pg_burst_text *t, cons
 
     if (t->session != s->db->session) {
         s->lost = s->lost || PQsendPrepare(conn, t->name, t->text, p->count, p->types) == 0;
-        rc = note(s, &(struct sent){.answer = NOTHING, .what = t->sql}, err);
+        rc = note(s, &(struct sent){.answer = NOTHING, .what = t->sql, .text = t}, err);
         t->session = s->db->session;
     }
     s->lost = s->lost || PQsendQueryPrepared(conn, t->name, p->count, p->values, p->lengths,
@@ -264,6 +127,18 @@ static bool set_array(struct sending *s, struct params *p, hfd_slice bytes,
     return own.p != NULL && set_param(p, own, hfd_pg_array_type(kind));
 }
 
+/* Sends a statement of ours. @param sql  static */
+static hfd_rc send_own(struct sending *s, const char *sql, const struct params *p,
+                       enum answer answer, struct hfd_err *err)
+{
+    const struct hfd_pg_source from = {.sql = sql, .form = HFD_PG_ONE};
+    struct hfd_pg_text *t = hfd_pg_text(s->db, &from);
+
+    if (t == NULL)
+        return hfd_fail_nomem(err, "a statement of the store");
+    return send_prepared(s, t, p, &(struct sent){.answer = answer, .what = sql}, err);
+}
+
 /* ---- writes ---- */
 
 static enum hfd_value_kind kind_of(const struct hfd_write_set *set, int at)
@@ -295,10 +170,9 @@ static bool set_arrays(struct sending *s, const struct hfd_write_set *set, struc
 static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struct hfd_err *err)
 {
     const bool many = set->count > 1;
-    const enum form form = many ? (set->expects_one ? SET_EXPECTED : SET_WRITE)
-                                : (set->expects_one ? ONE_EXPECTED : ONE_WRITE);
-    struct hfd_pg_burst_text *t =
-        text_of(s->db, &(struct source){set->sql, NULL, set->shape, form});
+    const enum hfd_pg_form form = hfd_pg_form_of(set);
+    struct hfd_pg_text *t =
+        hfd_pg_text(s->db, &(struct hfd_pg_source){set->sql, NULL, set->shape, form});
     const int64_t expected = (int64_t)set->count;
     struct params p = {.count = 0};
     bool well = t != NULL;
@@ -307,7 +181,7 @@ static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struc
         well = set_arrays(s, set, &p);
     for (int i = 0; well && !many && i < set->shape->params; i++)
         well = set_value(s, &p, &set->first->values[i]);
-    if (well && set->expects_one)
+    if (well && hfd_pg_form_counts(form))
         well = set_number(s, &p, &expected, HFD_PG_INT8);
     if (!well)
         return hfd_fail_nomem(err, "a write of the store");
@@ -350,16 +224,19 @@ static hfd_rc send_read(struct sending *s, struct hfd_known **reads, size_t coun
                         struct hfd_err *err)
 {
     const struct hfd_known *first = reads[0];
-    const enum form form = first->target != NULL ? SET_FOLLOW : count > 1 ? SET_READ : ONE_READ;
-    const struct sent sent = {ROWS, first->sql, form, reads, count};
-    struct hfd_pg_burst_text *t =
-        text_of(s->db, &(struct source){first->sql, first->target, first->shape, form});
+    const enum hfd_pg_form form = first->target != NULL ? HFD_PG_SET_FOLLOW
+                                  : count > 1           ? HFD_PG_SET_READ
+                                                        : HFD_PG_ONE;
+    const struct sent sent = {
+        .answer = ROWS, .what = first->sql, .form = form, .reads = reads, .count = count};
+    struct hfd_pg_text *t =
+        hfd_pg_text(s->db, &(struct hfd_pg_source){first->sql, first->target, first->shape, form});
     struct params p = {.count = 0};
     bool well = t != NULL;
 
-    if (well && form != ONE_READ)
+    if (well && form != HFD_PG_ONE)
         well = set_read_arrays(s, &sent, &p);
-    for (int i = 0; well && form == ONE_READ && i < first->shape->params; i++)
+    for (int i = 0; well && form == HFD_PG_ONE && i < first->shape->params; i++)
         well = set_value(s, &p, &first->values[i]);
     if (!well)
         return hfd_fail_nomem(err, "a read of the store");
@@ -391,20 +268,25 @@ static hfd_rc send_reads(struct sending *s, struct hfd_err *err)
 
 /* ---- transactions ---- */
 
+static const char sql_begin[] = "BEGIN";
+static const char sql_begin_read[] = HFD_PG_SQL_BEGIN_READ;
+static const char sql_lock[] = HFD_PG_SQL_LOCK;
+static const char sql_share[] = HFD_PG_SQL_SHARE;
+static const char sql_mark[] = HFD_PG_SQL_MARK("?1", "?2");
+static const char sql_commit[] = "COMMIT";
+static const struct params none;
+
 /* Twice: see hfd_roots_sql. */
 static hfd_rc send_roots(struct sending *s, struct hfd_err *err)
 {
-    const struct source from = {.sql = hfd_roots_sql, .form = ONE_READ};
-    const struct sent sent = {.answer = NOTHING, .what = "the locks of a group"};
-    struct hfd_pg_burst_text *t = text_of(s->db, &from);
     const hfd_slice names = hfd_roots_array(s->burst->roots, &s->mem);
     struct params p = {.count = 0};
     hfd_rc rc = HFD_OK;
 
-    if (t == NULL || names.p == NULL || !set_param(&p, names, hfd_pg_array_type(HFD_VALUE_TEXT)))
-        return hfd_fail_nomem(err, sent.what);
+    if (names.p == NULL || !set_param(&p, names, hfd_pg_array_type(HFD_VALUE_TEXT)))
+        return hfd_fail_nomem(err, "the locks of a group");
     for (int i = 0; rc == HFD_OK && i < 2; i++)
-        rc = send_prepared(s, t, &p, &sent, err);
+        rc = send_own(s, hfd_roots_sql, &p, NOTHING, err);
     return rc;
 }
 
@@ -418,11 +300,21 @@ static hfd_rc send_begin(struct sending *s, struct hfd_err *err)
     db->unsure = false;
     hfd_pg_note_begin(db);
     if (db->mode != HFD_DB_WRITER)
-        return send_text(s, HFD_PG_SQL_BEGIN_READ, NOTHING, err);
-    rc = send_text(s, "BEGIN", NOTHING, err);
+        return send_own(s, sql_begin_read, &none, NOTHING, err);
+    rc = send_own(s, sql_begin, &none, NOTHING, err);
     if (rc == HFD_OK)
-        rc = send_text(s, alone ? HFD_PG_SQL_LOCK : HFD_PG_SQL_SHARE, NOTHING, err);
+        rc = send_own(s, alone ? sql_lock : sql_share, &none, NOTHING, err);
     return rc == HFD_OK && !alone ? send_roots(s, err) : rc;
+}
+
+static hfd_rc send_mark(struct sending *s, struct hfd_err *err)
+{
+    struct params p = {.count = 0};
+
+    if (!set_param(&p, hfd_slice_of(s->db->replica), HFD_PG_TEXT) ||
+        !set_number(s, &p, &s->db->commits, HFD_PG_INT8))
+        return hfd_fail_nomem(err, "a commit of the store");
+    return send_own(s, sql_mark, &p, NOTHING, err);
 }
 
 static hfd_rc send_commit(struct sending *s, struct hfd_err *err)
@@ -430,18 +322,13 @@ static hfd_rc send_commit(struct sending *s, struct hfd_err *err)
     struct hfd_db *db = s->db;
     const bool writes = db->changes != db->changes_before || s->burst->writes != NULL;
     const bool marked = writes && db->marks;
-    char *sql = hfd_arena_alloc(&s->mem, HFD_PG_MARK_MAX);
     hfd_rc rc = HFD_OK;
 
-    if (sql == NULL)
-        return hfd_fail_nomem(err, "a commit of the store");
     db->commits += marked;
     if (marked)
-        hfd_pg_mark(db, sql);
-    if (marked)
-        rc = send_text(s, sql, NOTHING, err);
+        rc = send_mark(s, err);
     db->unsure = rc == HFD_OK && marked;
-    return rc == HFD_OK ? send_text(s, "COMMIT", COMMITTED, err) : rc;
+    return rc == HFD_OK ? send_own(s, sql_commit, &none, COMMITTED, err) : rc;
 }
 
 static hfd_rc send_all(struct sending *s, struct hfd_err *err)
@@ -496,7 +383,7 @@ static hfd_rc take_followed(struct sending *s, struct hfd_known *follow,
 static hfd_rc take_rows(struct sending *s, const struct sent *sent, const PGresult *r,
                         struct hfd_err *err)
 {
-    const int first = adds_number(sent->form), columns = PQnfields(r) - first;
+    const int first = hfd_pg_form_adds_number(sent->form), columns = PQnfields(r) - first;
     struct hfd_value cells[COLUMNS_MAX];
     hfd_rc rc = HFD_OK;
 
@@ -509,7 +396,7 @@ static hfd_rc take_rows(struct sending *s, const struct sent *sent, const PGresu
             return hfd_fail(err, HFD_CORRUPT, "store: a row of no read");
         for (int c = 0; c < columns; c++)
             cells[c] = cell_of(r, row, c + first);
-        rc = sent->form == SET_FOLLOW
+        rc = sent->form == HFD_PG_SET_FOLLOW
                  ? take_followed(s, sent->reads[element], cells, columns, err)
                  : hfd_known_add_row(s->burst->knowns, sent->reads[element], cells, columns, err);
     }
@@ -547,6 +434,8 @@ static hfd_rc take_answers(struct sending *s, struct hfd_err *err)
             return next;
         if (rc == HFD_OK)
             rc = take_answer(s, &s->list[i], r, err);
+        if (rc != HFD_OK && s->list[i].text != NULL)
+            s->list[i].text->session = 0; /* it is not prepared */
         PQclear(r);
         next = hfd_pg_next(s->db, &r, err); /* NULL ends a statement's answer */
         PQclear(r);

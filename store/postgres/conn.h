@@ -14,7 +14,7 @@
 
 #define HFD_PG_REPLICA_LEN 32
 
-struct hfd_pg_burst_texts;
+struct hfd_pg_texts;
 
 struct hfd_db {
     const struct hfd_engine *engine; /* the first member */
@@ -34,7 +34,7 @@ struct hfd_db {
     const char *undone_by;            /* a word for it, for metrics; NULL = none */
     int64_t changes;                  /* rows written so far, and failures */
     int64_t changes_before;           /* the same when the transaction began */
-    struct hfd_pg_burst_texts *texts; /* of bursts; NULL = none yet */
+    struct hfd_pg_texts *texts; /* of bursts; NULL = none yet */
     struct hfd_stmt_slots stmts;      /* those that are kept */
     size_t stmts_in_use;
     uint64_t session;     /* counts connections: statements are prepared anew in each */

@@ -5,6 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/rng.h"
 #include "store/postgres/burst.h"
+#include "store/postgres/burst_text.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/load.h"
 #include "store/postgres/number.h"
@@ -151,7 +152,7 @@ void hfd_pg_close(struct hfd_db **dbp)
     if (db->conn != NULL && !db->broken && db->commits > 0)
         forget_mark(db);
     hfd_pg_finalize_all(db);
-    hfd_pg_burst_texts_free(db);
+    hfd_pg_texts_free(db);
     hfd_pg_disconnect(db);
     free_text(db->place.url);
     free_text(db->place.password_file);

@@ -34,7 +34,7 @@ static size_t bucket_of(const char *sql, const struct hfd_shape_use *use)
         if (v->kind == HFD_VALUE_I64)
             h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
         else if ((v->kind == HFD_VALUE_TEXT || v->kind == HFD_VALUE_BLOB) && !v->null)
-            h = hfd_slice_hash(h, v->as.bytes);
+            h = hfd_slice_hash_end(h, v->as.bytes);
     }
     return (size_t)((h ^ h >> 32) % HFD_KNOWN_BUCKETS);
 }

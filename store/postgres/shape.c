@@ -315,7 +315,8 @@ static bool read_tail(struct reader *r, struct hfd_shape *s)
         memcpy(s->equals, before.equals, sizeof(s->equals));
         s->equal_count = before.equal_count;
         next(r);
-        return r->now.kind == END;
+        s->skips = r->now.kind == END;
+        return s->skips;
     }
     s->kind = HFD_SHAPE_UPSERT;
     return s->equal_count > 0;

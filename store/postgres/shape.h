@@ -52,6 +52,7 @@ struct hfd_shape {
     hfd_slice head;    /* INSERT: up to VALUES; UPDATE, DELETE: up to WHERE */
     hfd_slice values;  /* INSERT: between the brackets of VALUES */
     hfd_slice tail;    /* INSERT: behind them; UPDATE, DELETE: from WHERE on */
+    bool skips;        /* an INSERT that skips a row that is there: ON CONFLICT DO NOTHING */
     bool settable;     /* many of them can be one statement: hfd_shape_set */
     bool keeps_unique; /* an update that sets no column by which rows are told apart */
 };

@@ -96,23 +96,15 @@ hfd_rc hfd_pg_begin(struct hfd_db *db, struct hfd_err *err)
     return begin(db, err);
 }
 
-void hfd_pg_mark(const struct hfd_db *db, char *sql)
-{
-    (void)snprintf(sql, HFD_PG_MARK_MAX,
-                   "INSERT INTO hfd_commit (replica, n) VALUES ('%s', %lld)"
-                   " ON CONFLICT (replica) DO UPDATE SET n = excluded.n",
-                   db->replica, (long long)db->commits);
-}
-
 /* The mark and COMMIT go in one message. */
 static hfd_rc send_commit(struct hfd_db *db, bool marked, struct hfd_err *err)
 {
-    char mark[HFD_PG_MARK_MAX], sql[HFD_PG_MARK_MAX + 16];
+    static const char form[] = HFD_PG_SQL_MARK("'%s'", "%lld") "; COMMIT";
+    char sql[sizeof(form) + HFD_PG_REPLICA_LEN + 24];
     PGresult *r;
     hfd_rc rc;
 
-    hfd_pg_mark(db, mark);
-    (void)snprintf(sql, sizeof(sql), "%s; COMMIT", mark);
+    (void)snprintf(sql, sizeof(sql), form, db->replica, (long long)db->commits);
     rc = hfd_pg_wait(db, PQsendQuery(db->conn, marked ? sql : "COMMIT"), &r, err);
     if (rc == HFD_OK)
         rc = hfd_pg_judge(db, r, "COMMIT", err);

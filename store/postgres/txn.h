@@ -27,8 +27,9 @@
 void hfd_pg_note_begin(struct hfd_db *db);
 /** Begins a snapshot. */
 #define HFD_PG_SQL_BEGIN_READ "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-#define HFD_PG_MARK_MAX 192
-/** Writes the statement that marks the present commit. @param sql  of HFD_PG_MARK_MAX */
-void hfd_pg_mark(const struct hfd_db *db, char *sql);
+/** Marks a commit. @param replica, n  texts: placeholders or values */
+#define HFD_PG_SQL_MARK(replica, n)                                                                \
+    "INSERT INTO hfd_commit (replica, n) VALUES (" replica ", " n ")"                              \
+    " ON CONFLICT (replica) DO UPDATE SET n = excluded.n"
 
 #endif

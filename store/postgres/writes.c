@@ -50,7 +50,7 @@ static uint64_t hash_of(const struct hfd_shape_use *use)
         if (v->kind == HFD_VALUE_I64)
             h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
         else if (v->kind != HFD_VALUE_F64 && !v->null)
-            h = hfd_slice_hash(h, v->as.bytes);
+            h = hfd_slice_hash_end(h, v->as.bytes);
     }
     return h ^ h >> 32;
 }

@@ -30,6 +30,8 @@ static const char sql_make[] =
 static const char sql_type[] = "/*postgres: CREATE DOMAIN blob AS bytea*/";
 static const char sql_insert[] = "INSERT INTO t (k, v, b, w) VALUES (?1, ?2, ?3, ?4)";
 static const char sql_select[] = "SELECT k, v, b, w FROM t WHERE k = ?1";
+static const char sql_first[] = "SELECT v FROM t WHERE k = 'first'";
+static const char sql_raise[] = "UPDATE t SET v = v + 1 WHERE k = ?1";
 static const char sql_count[] = "SELECT count(*) FROM t";
 static const char sql_delete[] = "DELETE FROM t WHERE v >= ?1";
 
@@ -97,18 +99,23 @@ static hfd_rc insert(struct hfd_db *db, const char *k, int64_t v, struct hfd_err
     return hfd_stmt_run(st, NULL, err);
 }
 
-static int64_t count(struct hfd_db *db)
+static int64_t number(struct hfd_db *db, const char *sql)
 {
     struct hfd_stmt *st;
     int64_t n = -1;
     bool row;
 
-    assert_int_equal(hfd_db_prepare(db, sql_count, &st, NULL), HFD_OK);
+    assert_int_equal(hfd_db_prepare(db, sql, &st, NULL), HFD_OK);
     assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
     assert_true(row);
     n = hfd_stmt_col_i64(st, 0);
     hfd_stmt_done(st);
     return n;
+}
+
+static int64_t count(struct hfd_db *db)
+{
+    return number(db, sql_count);
 }
 
 /*
@@ -206,6 +213,41 @@ static void constraints_are_answered(void **state)
     assert_int_equal(hfd_db_exec(fx->db, "SELECT * FROM absent", &err), HFD_CORRUPT);
     assert_false(hfd_db_broken(fx->db));
     assert_int_equal(count(fx->db), 1);
+}
+
+/* Inserts a row, and raises another one by a statement that no group had before. */
+static hfd_rc group_of_two(struct hfd_db *db, const char *k, int64_t v)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    assert_int_equal(hfd_db_begin_group(db, NULL), HFD_OK);
+    rc = insert(db, k, v, NULL);
+    if (rc == HFD_OK) {
+        assert_int_equal(hfd_db_prepare(db, sql_raise, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, HFD_SLICE("first"));
+        rc = hfd_stmt_run(st, NULL, NULL);
+    }
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, NULL);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
+/* What stands behind a refused write of a group was not done, nor prepared. */
+static void groups_go_on_after_a_refusal(void **state)
+{
+    struct fixture *fx = *state;
+
+    assert_int_equal(insert(fx->db, "first", 1, NULL), HFD_OK);
+    assert_int_not_equal(group_of_two(fx->db, "first", 1), HFD_OK);
+    assert_int_equal(group_of_two(fx->db, "second", 1), HFD_OK);
+    assert_int_equal(group_of_two(fx->db, "third", 1), HFD_OK);
+    assert_int_equal(group_of_two(fx->db, "fourth", 1), HFD_OK);
+    assert_false(hfd_db_broken(fx->db));
+    assert_int_equal(count(fx->db), 4);
+    assert_int_equal(number(fx->db, sql_first), 4);
 }
 
 /* A failure while a column is read is reported by the next step. */
@@ -622,18 +664,6 @@ static void migrations_fill_after_all(void **state)
 }
 
 /* The number that a query gives. */
-static int64_t number(struct hfd_db *db, const char *sql)
-{
-    struct hfd_stmt *st;
-    int64_t n = -1;
-    bool row;
-
-    assert_int_equal(hfd_db_prepare_once(db, hfd_slice_of(sql), &st, NULL), HFD_OK);
-    if (hfd_stmt_step(st, &row, NULL) == HFD_OK && row)
-        n = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return n;
-}
 
 /* The totals and times that metrics read are made for what an older program stored. */
 static void older_rows_are_counted(void **state)
@@ -731,6 +761,7 @@ int main(int argc, char **argv)
         RULE(values_come_back),
         RULE(statement_starts_without_bindings),
         RULE(constraints_are_answered),
+        RULE(groups_go_on_after_a_refusal),
         RULE(column_failures_stick),
         RULE(many_statements_are_kept_apart),
         RULE(rollback_undoes_a_transaction),

@@ -201,6 +201,20 @@ static void characters_are_told_apart(void **state)
                 !hfd_is_alnum('\0'));
 }
 
+/* The length and the last eight bytes count, and the hash before. */
+static void slice_ends_are_hashed(void **state)
+{
+    const uint64_t h = hfd_slice_hash_end(1, S("x-12345678"));
+
+    (void)state;
+    assert_true(hfd_slice_hash_end(1, S("y-12345678")) == h);
+    assert_true(hfd_slice_hash_end(1, S("xx-12345678")) != h);
+    assert_true(hfd_slice_hash_end(1, S("x-12345679")) != h);
+    assert_true(hfd_slice_hash_end(2, S("x-12345678")) != h);
+    assert_true(hfd_slice_hash_end(1, S("1")) != hfd_slice_hash_end(1, S("2")));
+    assert_true(hfd_slice_hash_end(1, S("")) == hfd_slice_hash_end(1, HFD_SLICE_NONE));
+}
+
 /* The published values of FNV-1a. A hash can go on from the hash of the text before. */
 static void slice_hashes(void **state)
 {
@@ -222,6 +236,7 @@ int main(void)
         cmocka_unit_test(slice_trims),
         cmocka_unit_test(characters_are_told_apart),
         cmocka_unit_test(slice_hashes),
+        cmocka_unit_test(slice_ends_are_hashed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

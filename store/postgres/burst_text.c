@@ -1,0 +1,174 @@
+#include "store/postgres/burst_text.h"
+
+#include "store/postgres/conn.h"
+#include "store/postgres/text.h"
+
+#include <stdlib.h>
+
+#define TEXT_MAX 20000u
+#define BUCKETS 128u
+
+struct hfd_pg_texts {
+    struct hfd_pg_text *buckets[BUCKETS];
+    unsigned count;
+};
+
+void hfd_pg_texts_free(struct hfd_db *db)
+{
+    for (size_t i = 0; db->texts != NULL && i < BUCKETS; i++)
+        while (db->texts->buckets[i] != NULL) {
+            struct hfd_pg_text *t = db->texts->buckets[i];
+
+            db->texts->buckets[i] = t->in_bucket;
+            free(t->text);
+            free(t);
+        }
+    free(db->texts);
+    db->texts = NULL;
+}
+
+/* ---- forms ---- */
+
+bool hfd_pg_form_counts(enum hfd_pg_form form)
+{
+    return form == HFD_PG_ONE_COUNTED || form == HFD_PG_SET_COUNTED;
+}
+
+bool hfd_pg_form_adds_number(enum hfd_pg_form form)
+{
+    return form == HFD_PG_SET_READ || form == HFD_PG_SET_FOLLOW;
+}
+
+enum hfd_pg_form hfd_pg_form_of(const struct hfd_write_set *set)
+{
+    const bool many = set->count > 1;
+
+    if (!set->expects_one)
+        return many ? HFD_PG_SET : HFD_PG_ONE;
+    if (set->shape->skips)
+        return many ? HFD_PG_SET_NEW : HFD_PG_ONE_NEW;
+    return many ? HFD_PG_SET_COUNTED : HFD_PG_ONE_COUNTED;
+}
+
+/* A write that changes another number of rows fails: what is behind it is not done. */
+static void add_counted(struct hfd_buf *b, hfd_slice write, int param)
+{
+    hfd_buf_lit(b, "WITH w AS (");
+    hfd_buf_add(b, write);
+    hfd_buf_addf(b, " RETURNING 1) SELECT 1 / CASE WHEN count(*) = $%d THEN 1 ELSE 0 END FROM w",
+                 param);
+}
+
+static void add_one(struct hfd_buf *b, hfd_slice sql)
+{
+    int params;
+    char *text = hfd_pg_placeholders(sql, &params);
+
+    if (text == NULL)
+        b->rc = HFD_NOMEM;
+    else
+        hfd_buf_add(b, hfd_slice_of(text));
+    free(text);
+}
+
+/* The text up to "ON CONFLICT DO NOTHING": a row that is there is refused by its unique index. */
+static hfd_slice without_tail(const struct hfd_pg_source *from)
+{
+    return (hfd_slice){from->sql, (size_t)(from->shape->tail.p - from->sql)};
+}
+
+static void add_set_new(struct hfd_buf *b, const struct hfd_pg_source *from)
+{
+    struct hfd_shape shape = *from->shape;
+
+    shape.tail = HFD_SLICE_NONE;
+    hfd_shape_set(&shape, b);
+}
+
+static void add_text(struct hfd_buf *b, const struct hfd_pg_source *from)
+{
+    switch (from->form) {
+    case HFD_PG_ONE:
+    case HFD_PG_ONE_COUNTED:
+        add_one(b, hfd_slice_of(from->sql));
+        break;
+    case HFD_PG_ONE_NEW:
+        add_one(b, without_tail(from));
+        break;
+    case HFD_PG_SET:
+    case HFD_PG_SET_COUNTED:
+        hfd_shape_set(from->shape, b);
+        break;
+    case HFD_PG_SET_NEW:
+        add_set_new(b, from);
+        break;
+    case HFD_PG_SET_READ:
+        hfd_shape_set_read(from->shape, from->sql, b);
+        break;
+    case HFD_PG_SET_FOLLOW:
+        hfd_shape_set_follow(from->sql, from->target, b);
+        break;
+    }
+}
+
+static char *make_text(const struct hfd_pg_source *from)
+{
+    struct hfd_buf inner, b;
+    char *text = NULL;
+
+    hfd_buf_init(&inner, TEXT_MAX);
+    hfd_buf_init(&b, TEXT_MAX);
+    add_text(&inner, from);
+    if (hfd_pg_form_counts(from->form))
+        add_counted(&b, hfd_buf_slice(&inner), from->shape->params + 1);
+    else
+        hfd_buf_add(&b, hfd_buf_slice(&inner));
+    hfd_buf_addc(&b, '\0');
+    if (inner.rc == HFD_OK && b.rc == HFD_OK)
+        text = strdup(b.p);
+    hfd_buf_fini(&inner);
+    hfd_buf_fini(&b);
+    return text;
+}
+
+/* ---- the texts of a connection ---- */
+
+static struct hfd_pg_text *new_text(const struct hfd_pg_source *from, unsigned number)
+{
+    struct hfd_pg_text *t = calloc(1, sizeof(*t));
+
+    if (t != NULL)
+        t->text = make_text(from);
+    if (t == NULL || t->text == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->sql = from->sql;
+    t->target = from->target;
+    t->form = from->form;
+    (void)snprintf(t->name, sizeof(t->name), "b%u", number);
+    return t;
+}
+
+struct hfd_pg_text *hfd_pg_text(struct hfd_db *db, const struct hfd_pg_source *from)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)from->sql + 3 * (uint64_t)(uintptr_t)from->target;
+    const uint64_t h = (key + (uint64_t)from->form) * UINT64_C(0x9E3779B97F4A7C15);
+    struct hfd_pg_text **bucket, *t;
+
+    if (db->texts == NULL)
+        db->texts = calloc(1, sizeof(*db->texts));
+    if (db->texts == NULL)
+        return NULL;
+    bucket = &db->texts->buckets[(h >> 32) % BUCKETS];
+    for (t = *bucket; t != NULL; t = t->in_bucket)
+        if (t->sql == from->sql && t->target == from->target && t->form == from->form)
+            return t;
+    t = new_text(from, db->texts->count);
+    if (t == NULL)
+        return NULL;
+    db->texts->count++;
+    t->in_bucket = *bucket;
+    *bucket = t;
+    return t;
+}

@@ -9,7 +9,7 @@
 #include "store/postgres/stmt.h"
 #include "store/postgres/writes.h"
 
-/** What is made of a text of the store. */
+/** The forms of a text of the store. */
 enum hfd_pg_form {
     HFD_PG_ONE,         /* the text itself */
     HFD_PG_ONE_COUNTED, /* a write that fails unless it changes one row */

@@ -235,7 +235,7 @@ static hfd_rc group_of_two(struct hfd_db *db, const char *k, int64_t v)
     return rc;
 }
 
-/* What stands behind a refused write of a group was not done, nor prepared. */
+/* PostgreSQL skips a statement behind a refused write of a group: it is not prepared. */
 static void groups_go_on_after_a_refusal(void **state)
 {
     struct fixture *fx = *state;

@@ -8,17 +8,21 @@
  * The cluster of a part, or of a HyperFleet resource, is the root of the driver resource that has
  * it, else its own. The number of a root has the schema in it: programs in one database do not
  * meet.
+ *
+ * It notes its snapshot for the transaction. A second run does nothing if no transaction has ended
+ * since: each lookup would find the same.
  */
 /* clang-format off */
 const char hfd_roots_sql[] =
-    "WITH named AS MATERIALIZED (SELECT DISTINCT left(n, 1) AS kind, substr(n, 2) AS id FROM unnest(?1) AS n),"
+    "WITH named AS MATERIALIZED (SELECT DISTINCT left(n, 1) AS kind, substr(n, 2) AS id FROM unnest(?1) AS n"
+    "   WHERE COALESCE(current_setting('hfd.roots', true), '') <> CAST(pg_current_snapshot() AS TEXT)),"
     " fleet_ids AS (SELECT n.id FROM named n WHERE n.kind = 'f'"
     "   UNION SELECT f.owner_id FROM named n JOIN fleet f ON f.id = n.id WHERE n.kind = 'f' AND f.owner_id <> ''"
     "   UNION SELECT f.owner_id FROM named n JOIN part p ON p.guresid = n.id JOIN fleet f ON f.id = p.fleet_id"
     "     WHERE n.kind = 'r' AND f.owner_id <> ''),"
     " roots AS (SELECT 'r' || n.id AS root FROM named n WHERE n.kind = 'r'"
     "   UNION SELECT COALESCE('r' || p.guresid, 'f' || i.id) FROM fleet_ids i LEFT JOIN part p ON p.fleet_id = i.id)"
-    " SELECT count(*) FROM (SELECT pg_advisory_xact_lock(s.h) FROM"
+    " SELECT count(*), set_config('hfd.roots', CAST(pg_current_snapshot() AS TEXT), true) FROM (SELECT pg_advisory_xact_lock(s.h) FROM"
     " (SELECT DISTINCT hashtextextended(root, hashtext(current_schema())) AS h FROM roots ORDER BY 1) AS s OFFSET 0) AS taken";
 /* clang-format on */
 

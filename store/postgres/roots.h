@@ -29,8 +29,8 @@ HFD_MUST_CHECK hfd_rc hfd_roots_add(struct hfd_roots *roots, enum hfd_db_root ki
 hfd_slice hfd_roots_array(const struct hfd_roots *roots, struct hfd_arena *mem);
 
 /**
- * Takes the locks of the roots, in the order of their numbers. $1: hfd_roots_array. It runs twice:
- * what a resource has may change until its own lock is taken, and then no more.
+ * Takes the locks of the roots, in the order of their numbers. $1: hfd_roots_array. It is sent
+ * twice: what a resource has may change until its own lock is taken, and then no more.
  */
 extern const char hfd_roots_sql[];
 

@@ -189,8 +189,8 @@ static bool is_waiting(void)
     return is_there("SELECT 1 FROM pg_locks WHERE NOT granted");
 }
 
-/* The first call stops before it writes; the second runs until it is done or waits; both end. */
-static void interleave(act_fn *first, act_fn *second)
+/* The first call stops before it writes; the second runs until it is done or waits. */
+static void begin_both(act_fn *first, act_fn *second)
 {
     bool inside = false;
 
@@ -211,10 +211,21 @@ static void interleave(act_fn *first, act_fn *second)
         (void)poll(NULL, 0, 10);
     fx.overtook = !is_busy(&fx.r[1]);
     fx.waited = is_there("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'advisory'");
+}
+
+static void let_go(void)
+{
     (void)pthread_mutex_lock(&hold.mutex);
     hold.go = true;
     (void)pthread_cond_broadcast(&hold.changed);
     (void)pthread_mutex_unlock(&hold.mutex);
+}
+
+/* As begin_both; both end. */
+static void interleave(act_fn *first, act_fn *second)
+{
+    begin_both(first, second);
+    let_go();
     await(&fx.r[0]);
     await(&fx.r[1]);
 }
@@ -253,6 +264,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
+    let_go(); /* behind a test that failed */
     for (size_t i = 0; i < 2; i++) {
         (void)pthread_mutex_lock(&fx.mutex);
         fx.r[i].end = true;
@@ -305,7 +317,7 @@ static void act_get(struct replica *r)
     r->rc = world_get(&r->world, r->guresid, NULL, &r->answer);
 }
 
-static void act_delete(struct replica *r)
+static void do_deletion(struct replica *r, act_fn *act)
 {
     struct world *w = &r->world;
     struct hfd_arena mem;
@@ -316,9 +328,36 @@ static void act_delete(struct replica *r)
 
     hfd_arena_init(&mem, 1 << 20);
     naming = (struct naming){.wants = hfd_resource_delete_wants, .call = &call};
-    r->rc = world_delete(w, r->guresid, NULL, &r->answer);
+    act(r);
     naming = (struct naming){.wants = NULL};
     hfd_arena_fini(&mem);
+}
+
+static void delete (struct replica *r)
+{
+    r->rc = world_delete(&r->world, r->guresid, NULL, &r->answer);
+}
+
+static void act_delete(struct replica *r)
+{
+    do_deletion(r, delete);
+}
+
+static hfd_rc txn_nothing(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    (void)tx, (void)arg, (void)err;
+    return HFD_OK;
+}
+
+static void take_locks(struct replica *r)
+{
+    r->rc = hfd_store_update_wait(r->world.store, txn_nothing, NULL, &r->world.err);
+}
+
+/* A deletion that takes its locks, and no more: world_delete looks before for a resource. */
+static void act_take_locks(struct replica *r)
+{
+    do_deletion(r, take_locks);
 }
 
 static void act_report(struct replica *r)
@@ -644,6 +683,51 @@ static void a_cluster_is_one_family(void **state)
     assert_int_equal(fx.r[1].rc, HFD_OK);
 }
 
+static void run(PGconn *conn, const char *sql)
+{
+    PGresult *r = PQexec(conn, sql);
+
+    if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
+        fail_msg("%s", PQresultErrorMessage(r));
+    PQclear(r);
+}
+
+/*
+ * A deletion waits for the PUT that makes its nodepool resource. Then it takes the lock of the
+ * cluster, too, which it could not know before.
+ */
+static void a_new_nodepool_brings_its_cluster(void **state)
+{
+    PGconn *other = PQconnectdb(test_place(fx.r[0].world.dir).url);
+
+    (void)state;
+    assert_int_equal(PQstatus(other), CONNECTION_OK);
+    put("h", CLUSTER("ddd", ""));
+    fx.r[0].guresid = fx.r[1].guresid = "m";
+    fx.r[0].body = SINGLE_IN("h", "mmm");
+    begin_both(act_put, act_take_locks);
+    assert_true(fx.waited);
+    run(other, "BEGIN");
+    assert_int_equal(PQsendQuery(other, "SELECT pg_advisory_xact_lock(hashtextextended('rh',"
+                                        " hashtext(current_schema())))"),
+                     1);
+    for (int i = 0; i < WAITS && !is_there("SELECT 1 FROM pg_locks WHERE NOT granted"
+                                           " AND locktype = 'advisory' HAVING count(*) = 2");
+         i++)
+        (void)poll(NULL, 0, 10);
+    let_go();
+    await(&fx.r[0]);
+    PQclear(PQgetResult(other)); /* it has the lock of the cluster */
+    assert_null(PQgetResult(other));
+    for (int i = 0; i < WAITS && is_busy(&fx.r[1]) && !is_waiting(); i++)
+        (void)poll(NULL, 0, 10);
+    assert_true(is_busy(&fx.r[1]));
+    run(other, "ROLLBACK");
+    await(&fx.r[1]);
+    assert_int_equal(fx.r[1].rc, HFD_OK);
+    PQfinish(other);
+}
+
 /* A PUT that adopts an orphan is alone: the orphan has another root. */
 static void an_adoption_is_alone(void **state)
 {
@@ -818,15 +902,6 @@ static void the_feed_skips_nothing(void **state)
     assert_int_equal(feed.count, 3);
 }
 
-static void run(PGconn *conn, const char *sql)
-{
-    PGresult *r = PQexec(conn, sql);
-
-    if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK)
-        fail_msg("%s", PQresultErrorMessage(r));
-    PQclear(r);
-}
-
 /* A long transaction of another program in the same PostgreSQL does not hold the feed back. */
 static void others_do_not_hold_the_feed(void **state)
 {
@@ -882,6 +957,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_name_is_taken_once, setup, teardown),
         cmocka_unit_test_setup_teardown(a_nodepool_resource_waits_for_its_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(a_cluster_is_one_family, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_new_nodepool_brings_its_cluster, setup, teardown),
         cmocka_unit_test_setup_teardown(an_adoption_is_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_are_given_once, setup, teardown),
         cmocka_unit_test_setup_teardown(both_endings_are_kept, setup, teardown),

@@ -253,7 +253,10 @@ hfd_rc hfd_history_row_ends(struct hfd_txn *tx, struct hfd_history_ends *out, st
         rc = hfd_row_number(st, 0, &out->floor, err);
     if (rc == HFD_OK && out->floor >= end)
         out->floor = end - 1;
-    return rc == HFD_OK ? last_before(tx, end, &out->last, err) : rc;
+    if (rc == HFD_OK)
+        rc = last_before(tx, INT64_MAX, &out->newest, err);
+    out->last = out->newest;
+    return rc == HFD_OK && out->newest >= end ? last_before(tx, end, &out->last, err) : rc;
 }
 
 /* ---- tombstones ---- */

@@ -86,8 +86,9 @@ HFD_MUST_CHECK hfd_rc hfd_history_row_page(struct hfd_txn *tx,
 
 /** The numbers of the history. */
 struct hfd_history_ends {
-    int64_t last;  /* of the newest entry; 0 = none yet */
-    int64_t floor; /* of the newest entry that was removed; 0 = none */
+    int64_t last;   /* of the newest entry before hfd_number_end; 0 = none yet */
+    int64_t newest; /* of the newest entry; not lower than `last` */
+    int64_t floor;  /* of the newest entry that was removed; 0 = none */
 };
 HFD_MUST_CHECK hfd_rc hfd_history_row_ends(struct hfd_txn *tx, struct hfd_history_ends *out,
                                            struct hfd_err *err);

@@ -277,7 +277,7 @@ static hfd_rc reconnect(struct hfd_writer *w, bool *committed, struct hfd_err *e
         rc = hfd_db_reopen(w->db, err);
         if (rc == HFD_OK)
             rc = hfd_db_was_committed(w->db, committed, err);
-        if (rc != HFD_AWAY && rc != HFD_BUSY)
+        if (rc != HFD_AWAY && rc != HFD_BUSY && rc != HFD_NOMEM && rc != HFD_IO)
             return rc;
         hfd_away_note(&w->away, err);
         if (hfd_clock_mono_us(w->clock) >= until_us)

@@ -72,11 +72,14 @@ hfd_rc hfd_feed_read(const struct hfd_ctx *c, const struct hfd_feed_query *q, st
         rc = hfd_history_row_page(c->tx, &page, c->mem, &list, c->err);
     if (rc != HFD_OK)
         return rc;
-    /* A reader that knows more than there is has read a store that was lost since. */
+    /*
+     * A reader that knows more than there is has read a store that was lost since. One that knows
+     * more than `last` has read more when hfd_number_end was later.
+     */
     *out = (struct hfd_feed){.count = list.count,
-                             .next = q->after <= ends.last ? q->after : ends.last,
+                             .next = q->after <= ends.newest ? q->after : ends.last,
                              .complete = q->after == 0 ||
-                                         (q->after >= ends.floor && q->after <= ends.last)};
+                                         (q->after >= ends.floor && q->after <= ends.newest)};
     out->items = hfd_arena_array(c->mem, list.count + 1, sizeof(*out->items));
     if (out->items == NULL)
         return hfd_fail_nomem(c->err, "read the event feed");

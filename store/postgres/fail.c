@@ -25,7 +25,9 @@ static const struct hfd_pg_code codes[] = {
     /* burst.c: another number of rows was changed */
     {"22012", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
     {"54",    HFD_LIMIT,    HFD_DB_UNDONE, NULL}, /* a value is too long */
-    {"53",    HFD_AWAY,     HFD_DB_UNDONE, NULL}, /* no disk, no memory, no connection is left */
+    {"53300", HFD_AWAY,     HFD_DB_LOST,   NULL}, /* no connection is left */
+    {"53200", HFD_NOMEM,    HFD_DB_UNDONE, NULL},
+    {"53",    HFD_IO,       HFD_DB_UNDONE, NULL}, /* no disk is left, or another limit is reached */
     {"28",    HFD_INVALID,  HFD_DB_LOST,   NULL}, /* user or password */
     {"3D",    HFD_INVALID,  HFD_DB_LOST,   NULL}, /* no such database */
     {"",      HFD_CORRUPT,  HFD_DB_UNDONE, NULL},
@@ -54,6 +56,15 @@ void hfd_pg_line(const char *text, char *out, size_t cap)
     out[n] = '\0';
 }
 
+/*
+ * libpq has no codes for its own failures. "out of memory", "cannot allocate memory for input
+ * buffer": nothing is wrong with the server, and a read fails alone. A writer is to connect anew.
+ */
+static hfd_rc code_of_libpq(const struct hfd_db *db, const char *said)
+{
+    return db->mode != HFD_DB_WRITER && strstr(said, "memory") != NULL ? HFD_NOMEM : HFD_AWAY;
+}
+
 static void set_broken(struct hfd_db *db, const struct hfd_err *cause)
 {
     db->changes++;
@@ -78,7 +89,8 @@ hfd_rc hfd_pg_lost(struct hfd_db *db, const char *why, struct hfd_err *err)
     struct hfd_err e;
 
     hfd_pg_line(why, line, sizeof(line));
-    (void)hfd_fail(&e, HFD_AWAY, "store: the connection to PostgreSQL is lost: %s", line);
+    (void)hfd_fail(&e, code_of_libpq(db, line), "store: the connection to PostgreSQL is lost: %s",
+                   line);
     return hfd_pg_turn_broken(db, &e, err);
 }
 
@@ -123,8 +135,8 @@ hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
         shown = WHAT_SHOWN;
     while (shown > 0 && what[shown - 1] == ' ')
         shown--;
-    (void)hfd_fail(&e, code->rc, "store: %.*s: %s (%s)", (int)shown, what, said,
-                   state != NULL ? state : "no answer");
+    (void)hfd_fail(&e, state != NULL ? code->rc : code_of_libpq(db, said), "store: %.*s: %s (%s)",
+                   (int)shown, what, said, state != NULL ? state : "no answer");
     if (code->fate == HFD_DB_LOST || PQstatus(db->conn) == CONNECTION_BAD) {
         set_broken(db, &e);
     } else {

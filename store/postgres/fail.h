@@ -22,7 +22,7 @@ const struct hfd_pg_code *hfd_pg_code(const char *state);
  */
 HFD_MUST_CHECK hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
                                    struct hfd_err *err);
-/** The connection is lost. @return HFD_AWAY always */
+/** The connection is lost. @return HFD_AWAY; HFD_NOMEM if a reader had no memory */
 hfd_rc hfd_pg_lost(struct hfd_db *db, const char *why, struct hfd_err *err);
 /** The connection is of no use, for another reason. @return rc */
 hfd_rc hfd_pg_turn_broken(struct hfd_db *db, const struct hfd_err *cause, struct hfd_err *err);

@@ -46,7 +46,7 @@ static const char sql_session[] =
     "   WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),"
     " set_config('jit', 'off', false), set_config('TimeZone', 'UTC', false),"
     " CASE WHEN current_setting('client_connection_check_interval', true) IS NOT NULL"
-    "   THEN set_config('client_connection_check_interval', '1000', false) END%s"
+    "   THEN set_config('client_connection_check_interval', '1000', false) END%s%s"
     " FROM pg_database d WHERE d.datname = current_database()";
 
 /*
@@ -57,6 +57,9 @@ static const char sql_by_index[] =
     ", set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false),"
     " set_config('enable_mergejoin', 'off', false),"
     " set_config('plan_cache_mode', 'force_generic_plan', false)";
+
+/* A reader's transactions read only by themselves. */
+static const char sql_read_only[] = ", set_config('default_transaction_read_only', 'on', false)";
 
 static hfd_rc refuse(struct hfd_db *db, struct hfd_err *e, struct hfd_err *err)
 {
@@ -102,14 +105,15 @@ hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
 {
     const long long answer_ms = hfd_pg_answer_us(db) / 1000;
     const long long server_ms = answer_ms * SERVER_SHARE;
-    char sql[sizeof(sql_session) + sizeof(sql_by_index) + 64];
+    char sql[sizeof(sql_session) + sizeof(sql_by_index) + sizeof(sql_read_only) + 64];
     PGresult *r;
     struct hfd_err e;
     hfd_rc rc;
 
     (void)snprintf(sql, sizeof(sql), sql_session, answer_ms, server_ms,
                    db->mode == HFD_DB_WRITER ? 0LL : server_ms,
-                   db->mode == HFD_DB_READER ? "" : sql_by_index);
+                   db->mode == HFD_DB_READER ? "" : sql_by_index,
+                   db->mode == HFD_DB_WRITER ? "" : sql_read_only);
     rc = hfd_pg_run(db, sql, &r, err);
     if (rc != HFD_OK)
         return rc;
@@ -136,10 +140,11 @@ hfd_rc hfd_pg_connect(struct hfd_db *db, struct hfd_err *err)
     rc = hfd_pg_reach(db, err);
     if (rc == HFD_OK) {
         rc = hfd_pg_session(db, err);
-        if (rc != HFD_OK)
+        if (rc != HFD_OK && db->broken)
             return rc;
-        rc = hfd_pg_number_base(db, err);
     }
+    if (rc == HFD_OK)
+        rc = hfd_pg_number_base(db, err);
     if (rc == HFD_OK)
         return HFD_OK;
     db->broken = true;

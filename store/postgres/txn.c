@@ -152,7 +152,7 @@ hfd_rc hfd_pg_reopen(struct hfd_db *db, struct hfd_err *err)
     hfd_pg_check_owner(db);
     HFD_ASSERT(db->stmts_in_use == 0);
     rc = hfd_pg_connect(db, err);
-    if (rc == HFD_OK || db->conn != NULL || rc == HFD_NOMEM)
+    if (rc == HFD_OK || (rc == HFD_INVALID && db->conn != NULL))
         return rc;
     /* A password that is being changed, for example: it served before. */
     db->cause.rc = HFD_AWAY;

@@ -331,8 +331,9 @@ static void reader_cannot_write(void **state)
     assert_int_equal(hfd_db_begin(reader, NULL), HFD_OK);
     assert_int_not_equal(insert(reader, "a", 1, NULL), HFD_OK);
     hfd_db_rollback(reader);
-    if (!test_on_postgres()) /* there it is the transaction that reads only */
-        assert_int_equal(insert(reader, "a", 1, NULL), HFD_IO);
+    hfd_db_close(&reader);
+    assert_int_equal(test_db_open(fx->dir, HFD_DB_READER, &reader, NULL), HFD_OK);
+    assert_int_equal(insert(reader, "a", 1, NULL), test_on_postgres() ? HFD_AWAY : HFD_IO);
     hfd_db_close(&reader);
     assert_int_equal(count(fx->db), 0);
 }
@@ -502,6 +503,38 @@ static void failed_read_breaks_the_reader(void **state)
     assert_true(faultvfs_disarm() != 0);
     assert_true(hfd_db_broken(reader));
     hfd_db_close(&reader);
+}
+
+/* A server without memory for a session: a reader has none, and a writer tries again later. */
+static void session_without_memory_is_none(void **state)
+{
+    static const char sql_poor[] =
+        "CREATE FUNCTION set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS $$"
+        " BEGIN IF EXISTS (SELECT 1 FROM t) THEN"
+        "   RAISE EXCEPTION 'of the test' USING ERRCODE = '53200'; END IF;"
+        " RETURN $2; END $$";
+    struct fixture *fx = *state;
+    struct hfd_store_place place;
+    struct hfd_db *db, *reader;
+    char url[1024];
+
+    if (!test_on_postgres())
+        skip();
+    place = test_place(fx->dir);
+    (void)snprintf(url, sizeof(url), "%s%%2Cpg_catalog", place.url); /* behind the schema */
+    place.url = url;
+    assert_int_equal(hfd_db_open(&place, HFD_DB_WRITER, &db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(fx->db, sql_poor, NULL), HFD_OK);
+    assert_int_equal(insert(fx->db, "a", 1, NULL), HFD_OK);
+    assert_int_equal(hfd_db_open(&place, HFD_DB_READER, &reader, NULL), HFD_NOMEM);
+    assert_null(reader);
+    assert_int_equal(hfd_db_reopen(db, NULL), HFD_AWAY);
+    assert_true(hfd_db_broken(db));
+    assert_int_equal(hfd_db_cause(db, NULL), HFD_AWAY);
+    assert_int_equal(hfd_db_exec(fx->db, "DELETE FROM t", NULL), HFD_OK);
+    assert_int_equal(hfd_db_reopen(db, NULL), HFD_OK);
+    assert_false(hfd_db_broken(db));
+    hfd_db_close(&db);
 }
 
 /* A level of synchronous that does not hold is refused, not lived with. */
@@ -771,6 +804,7 @@ int main(int argc, char **argv)
         RULE(database_in_use_is_refused),
         RULE(broken_connection_repeats_its_reason),
         RULE(failed_read_breaks_the_reader),
+        RULE(session_without_memory_is_none),
         RULE(weak_synchronous_is_refused),
         RULE(mistakes_abort),
         RULE(adopted_connection_works),

@@ -145,7 +145,10 @@ static void failures_have_their_codes(void **state)
         {"23514", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
         {"22012", HFD_CONFLICT, HFD_DB_UNDONE, "conflict"},
         {"23502", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
-        {"53100", HFD_AWAY, HFD_DB_UNDONE, NULL},
+        {"53300", HFD_AWAY, HFD_DB_LOST, NULL},
+        {"53200", HFD_NOMEM, HFD_DB_UNDONE, NULL},
+        {"53100", HFD_IO, HFD_DB_UNDONE, NULL},
+        {"53400", HFD_IO, HFD_DB_UNDONE, NULL},
         {"22021", HFD_INVALID, HFD_DB_UNDONE, NULL},
         {"XX001", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
         {"42703", HFD_CORRUPT, HFD_DB_UNDONE, NULL},
@@ -159,6 +162,33 @@ static void failures_have_their_codes(void **state)
             assert_string_equal(hfd_pg_code(cases[i].sqlstate)->word, cases[i].word);
         else
             assert_null(hfd_pg_code(cases[i].sqlstate)->word);
+    }
+}
+
+/* A reader whose libpq has no memory says nothing about the server. A writer connects anew. */
+static void memory_of_libpq_is_its_own(void **state)
+{
+    static const struct {
+        const char *said;
+        enum hfd_db_mode mode;
+        hfd_rc rc;
+    } cases[] = {
+        {"out of memory\n", HFD_DB_READER, HFD_NOMEM},
+        {"cannot allocate memory for input buffer\n", HFD_DB_POINTS, HFD_NOMEM},
+        {"out of memory\n", HFD_DB_WRITER, HFD_AWAY},
+        {"server closed the connection unexpectedly\n", HFD_DB_READER, HFD_AWAY},
+        {"no answer within store.answer_timeout", HFD_DB_READER, HFD_AWAY},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_db db = {.mode = cases[i].mode};
+        struct hfd_err err;
+
+        assert_int_equal(hfd_pg_lost(&db, cases[i].said, &err), cases[i].rc);
+        assert_true(db.broken);
+        assert_int_equal(db.cause.rc, cases[i].rc);
+        assert_int_equal(err.rc, cases[i].rc);
     }
 }
 
@@ -183,6 +213,7 @@ int main(void)
         cmocka_unit_test(numbers_are_read),
         cmocka_unit_test(lists_of_hosts_are_split),
         cmocka_unit_test(failures_have_their_codes),
+        cmocka_unit_test(memory_of_libpq_is_its_own),
         cmocka_unit_test(messages_become_lines),
     };
 

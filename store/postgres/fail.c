@@ -57,8 +57,8 @@ void hfd_pg_line(const char *text, char *out, size_t cap)
 }
 
 /*
- * libpq has no codes for its own failures. "out of memory", "cannot allocate memory for input
- * buffer": nothing is wrong with the server, and a read fails alone. A writer is to connect anew.
+ * libpq has no codes for its own failures. Its words are "out of memory" or "cannot allocate memory
+ * for input buffer". A read then fails alone, as the server is well. A writer connects anew.
  */
 static hfd_rc code_of_libpq(const struct hfd_db *db, const char *said)
 {

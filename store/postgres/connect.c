@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define CONNECT_US_DEFAULT (3 * HFD_US_PER_S)
+#define TURN_US (HFD_US_PER_S / 4)  /* then the next host is asked, beside one that is silent */
+#define AGAIN_US (HFD_US_PER_S / 2) /* then one that refused is asked again */
 #define KEYWORDS_MAX 64
 #define VALUE_BYTES_MAX 512
 #define PASSWORD_BYTES_MAX 1024
@@ -120,16 +122,6 @@ static hfd_rc read_password(const char *path, char out[PASSWORD_BYTES_MAX], stru
     return HFD_OK;
 }
 
-static hfd_rc poll_once(PGconn *conn, PostgresPollingStatusType wanted, int64_t until_us)
-{
-    struct pollfd p = {.fd = PQsocket(conn),
-                       .events = wanted == PGRES_POLLING_WRITING ? POLLOUT : POLLIN};
-    const int64_t left_us = until_us - hfd_clock_mono_us(&hfd_clock_system);
-    const int ready = left_us > 0 ? poll(&p, 1, (int)(left_us / 1000 + 1)) : 0;
-
-    return ready > 0 || (ready < 0 && errno == EINTR) ? HFD_OK : HFD_TIMEOUT;
-}
-
 /* The server refused: words of its own come with a SQLSTATE that libpq does not give. */
 static hfd_rc refused(const char *said, struct hfd_err *err)
 {
@@ -157,33 +149,6 @@ static void on_notice(void *ctx, const PGresult *notice)
     HFD_LOG(HFD_LOG_WARN, "postgresql", HFD_LOG_CSTR("text", line));
 }
 
-static hfd_rc reach_host(struct hfd_db *db, const struct attempt *a, struct hfd_err *err)
-{
-    const int64_t wait_us =
-        db->place.connect_timeout_us > 0 ? db->place.connect_timeout_us : CONNECT_US_DEFAULT;
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + wait_us;
-    PostgresPollingStatusType wanted = PGRES_POLLING_WRITING;
-    hfd_rc rc;
-
-    db->conn = PQconnectStartParams(a->keys, a->values, 0);
-    if (db->conn == NULL)
-        return hfd_fail_nomem(err, "connect to PostgreSQL");
-    (void)PQsetNoticeReceiver(db->conn, on_notice, NULL);
-    while (PQstatus(db->conn) != CONNECTION_BAD && wanted != PGRES_POLLING_OK &&
-           wanted != PGRES_POLLING_FAILED) {
-        if (poll_once(db->conn, wanted, until_us) != HFD_OK)
-            return hfd_fail(err, HFD_AWAY,
-                            "store: PostgreSQL on %.60s does not answer within "
-                            "store.connect_timeout",
-                            a->host[0] != '\0' ? a->host : "the local socket");
-        wanted = PQconnectPoll(db->conn);
-    }
-    rc = PQstatus(db->conn) == CONNECTION_OK ? HFD_OK : refused(PQerrorMessage(db->conn), err);
-    if (rc == HFD_OK && PQsetnonblocking(db->conn, 1) != 0)
-        rc = hfd_fail_nomem(err, "connect to PostgreSQL");
-    return rc;
-}
-
 /* Fills in what an attempt is made with. @return false: the URL has no such host */
 static bool fill(struct attempt *a, const struct hfd_db *db, const PQconninfoOption *options,
                  unsigned host)
@@ -203,48 +168,194 @@ static bool fill(struct attempt *a, const struct hfd_db *db, const PQconninfoOpt
     return true;
 }
 
-static hfd_rc reach_any(struct hfd_db *db, struct attempt *a, const PQconninfoOption *options,
-                        struct hfd_err *err)
-{
-    const unsigned hosts = count_hosts(options);
-    const unsigned first = db->host;
-    hfd_rc rc = hfd_fail(err, HFD_INVALID, "store: the URL has more ports than hosts");
+/* ---- all hosts ---- */
 
-    HFD_ASSERT(hosts > 0);
-    for (unsigned i = 0; i < hosts; i++) {
-        db->host = (first + i) % hosts;
-        if (!fill(a, db, options, db->host))
-            return hfd_fail(err, HFD_INVALID,
-                            "store: the URL has another number of ports than of hosts");
-        rc = reach_host(db, a, err);
-        if (rc == HFD_OK || rc == HFD_NOMEM)
-            return rc;
-        PQfinish(db->conn); /* not connected: it has nothing to send */
-        db->conn = NULL;
+/* A host of the URL, in the order in which they are asked. */
+struct host {
+    PGconn *conn; /* NULL = it is not asked now */
+    PostgresPollingStatusType wanted;
+    int64_t ask_us;     /* mono: when it is asked next */
+    int64_t until_us;   /* mono: when its attempt ends */
+    bool asked, failed; /* once */
+    struct hfd_err err;
+};
+
+struct reach {
+    struct hfd_db *db;
+    const PQconninfoOption *options;
+    struct host *host;
+    struct pollfd *polled;
+    unsigned hosts;
+    struct attempt attempt;
+};
+
+/* Ends the attempt. A silent host is not asked again, one that refused is. The next one begins. */
+static void end_attempt(struct reach *r, struct host *h, int64_t again_us)
+{
+    PQfinish(h->conn); /* not connected: it has nothing to send */
+    h->conn = NULL;
+    h->failed = true;
+    h->ask_us = again_us;
+    for (unsigned i = 0; i < r->hosts; i++)
+        if (!r->host[i].asked) {
+            r->host[i].ask_us = 0;
+            return;
+        }
+}
+
+/* Goes on with an attempt. @return whether the host can be used */
+static bool go_on(struct reach *r, struct host *h, int64_t now_us)
+{
+    if (PQstatus(h->conn) != CONNECTION_BAD)
+        h->wanted = PQconnectPoll(h->conn);
+    if (PQstatus(h->conn) == CONNECTION_OK && h->wanted == PGRES_POLLING_OK)
+        return true;
+    if (PQstatus(h->conn) == CONNECTION_BAD || h->wanted == PGRES_POLLING_FAILED) {
+        (void)refused(PQerrorMessage(h->conn), &h->err);
+        end_attempt(r, h, now_us + AGAIN_US);
     }
-    db->host = (first + 1) % hosts;
+    return false;
+}
+
+static hfd_rc ask(struct reach *r, unsigned at, int64_t now_us, struct hfd_err *err)
+{
+    const int64_t wait_us = r->db->place.connect_timeout_us;
+    struct host *h = &r->host[at];
+
+    if (!fill(&r->attempt, r->db, r->options, (r->db->host + at) % r->hosts))
+        return hfd_fail(err, HFD_INVALID,
+                        "store: the URL has another number of ports than of hosts");
+    h->conn = PQconnectStartParams(r->attempt.keys, r->attempt.values, 0);
+    if (h->conn == NULL)
+        return hfd_fail_nomem(err, "connect to PostgreSQL");
+    (void)PQsetNoticeReceiver(h->conn, on_notice, NULL);
+    h->asked = true;
+    h->wanted = PGRES_POLLING_WRITING;
+    h->until_us = now_us + (wait_us > 0 ? wait_us : CONNECT_US_DEFAULT);
+    if (PQstatus(h->conn) == CONNECTION_BAD)
+        (void)go_on(r, h, now_us);
+    return HFD_OK;
+}
+
+/* Begins and ends attempts, by the time. @return not HFD_OK: nothing is left to try */
+static hfd_rc take_turns(struct reach *r, int64_t now_us, struct hfd_err *err)
+{
+    unsigned failed = 0;
+
+    for (unsigned i = 0; i < r->hosts; i++) {
+        struct host *h = &r->host[i];
+        hfd_rc rc = HFD_OK;
+
+        if (h->conn == NULL && h->ask_us <= now_us)
+            rc = ask(r, i, now_us, err);
+        if (rc != HFD_OK)
+            return rc;
+        if (h->conn != NULL && h->until_us <= now_us) {
+            (void)hfd_fail(&h->err, HFD_AWAY,
+                           "store: PostgreSQL on %.60s does not answer within "
+                           "store.connect_timeout",
+                           PQhost(h->conn));
+            end_attempt(r, h, INT64_MAX);
+        }
+        failed += h->failed;
+    }
+    if (failed < r->hosts)
+        return HFD_OK;
+    *err = r->host[r->hosts - 1].err;
+    return err->rc;
+}
+
+/* Waits until an attempt goes on, or a time has come. */
+static void wait_any(struct reach *r, int64_t now_us)
+{
+    int64_t until_us = INT64_MAX;
+
+    for (unsigned i = 0; i < r->hosts; i++) {
+        const struct host *h = &r->host[i];
+        const int64_t due_us = h->conn != NULL ? h->until_us : h->ask_us;
+
+        until_us = due_us < until_us ? due_us : until_us;
+        r->polled[i] =
+            (struct pollfd){.fd = h->conn != NULL ? PQsocket(h->conn) : -1,
+                            .events = h->wanted == PGRES_POLLING_WRITING ? POLLOUT : POLLIN};
+    }
+    if (until_us > now_us)
+        (void)poll(r->polled, r->hosts, (int)((until_us - now_us) / 1000 + 1));
+    else
+        (void)poll(r->polled, r->hosts, 0);
+}
+
+/* Takes the first host that can be used. @return whether there is one */
+static bool take_any(struct reach *r)
+{
+    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+
+    for (unsigned i = 0; i < r->hosts; i++) {
+        struct host *h = &r->host[i];
+
+        if (h->conn == NULL || r->polled[i].revents == 0 || !go_on(r, h, now_us))
+            continue;
+        r->db->conn = h->conn;
+        h->conn = NULL;
+        r->db->host = (r->db->host + i) % r->hosts;
+        return true;
+    }
+    return false;
+}
+
+static hfd_rc reach_any(struct reach *r, struct hfd_err *err)
+{
+    const int64_t began_us = hfd_clock_mono_us(&hfd_clock_system);
+    hfd_rc rc;
+
+    r->host = calloc(r->hosts, sizeof(*r->host));
+    r->polled = calloc(r->hosts, sizeof(*r->polled));
+    rc = r->host != NULL && r->polled != NULL ? HFD_OK
+                                              : hfd_fail_nomem(err, "connect to PostgreSQL");
+    for (unsigned i = 0; rc == HFD_OK && i < r->hosts; i++)
+        r->host[i].ask_us = began_us + i * TURN_US;
+    while (rc == HFD_OK) {
+        const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+
+        rc = take_turns(r, now_us, err);
+        if (rc != HFD_OK)
+            break;
+        wait_any(r, now_us);
+        if (take_any(r))
+            break;
+    }
+    for (unsigned i = 0; r->host != NULL && i < r->hosts; i++)
+        PQfinish(r->host[i].conn);
+    if (rc == HFD_OK && PQsetnonblocking(r->db->conn, 1) != 0)
+        rc = hfd_fail_nomem(err, "connect to PostgreSQL");
+    free(r->host);
+    free(r->polled);
     return rc;
 }
 
 hfd_rc hfd_pg_reach(struct hfd_db *db, struct hfd_err *err)
 {
     PQconninfoOption *options = PQconninfoParse(db->place.url, NULL);
-    struct attempt *a = calloc(1, sizeof(*a));
+    struct reach *r = calloc(1, sizeof(*r));
     hfd_rc rc = HFD_OK;
 
-    if (a == NULL)
+    if (r == NULL)
         rc = hfd_fail_nomem(err, "connect to PostgreSQL");
     else if (options == NULL) /* libpq's message may show the password */
         rc =
             hfd_fail(err, HFD_INVALID,
                      "store: this is no URL of PostgreSQL: expected postgres://USER@HOST/DATABASE");
     else if (db->place.password_file != NULL)
-        rc = read_password(db->place.password_file, a->password, err);
-    if (rc == HFD_OK)
-        rc = reach_any(db, a, options, err);
-    if (a != NULL)
-        explicit_bzero(a, sizeof(*a));
-    free(a);
+        rc = read_password(db->place.password_file, r->attempt.password, err);
+    if (rc == HFD_OK) {
+        r->db = db;
+        r->options = options;
+        r->hosts = count_hosts(options);
+        rc = reach_any(r, err);
+    }
+    if (r != NULL)
+        explicit_bzero(r, sizeof(*r));
+    free(r);
     PQconninfoFree(options);
     return rc;
 }

@@ -380,7 +380,9 @@ hfd_rc hfd_unit_write_table(struct hfd_txn *tx, enum hfd_unit_table table, struc
 {
     if (tx->unit == NULL || tx->unit->changes == 0)
         return HFD_OK;
-    for (struct hfd_kept *k = tx->unit->tables[table]; k != NULL; k = k->in_table) {
+    /* New rows stand first, those of earlier jobs behind them. */
+    for (struct hfd_kept *k = tx->unit->tables[table]; k != NULL && tx->unit->changes > 0;
+         k = k->in_table) {
         const hfd_rc rc = k->change != 0 ? k->form->write(tx, k, err) : HFD_OK;
 
         if (rc != HFD_OK)

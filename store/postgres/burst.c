@@ -434,7 +434,7 @@ static hfd_rc take_answers(struct sending *s, struct hfd_err *err)
             return next;
         if (rc == HFD_OK)
             rc = take_answer(s, &s->list[i], r, err);
-        if (rc != HFD_OK && s->list[i].text != NULL)
+        if (s->list[i].text != NULL && PQresultStatus(r) != PGRES_COMMAND_OK)
             s->list[i].text->session = 0; /* it is not prepared */
         PQclear(r);
         next = hfd_pg_next(s->db, &r, err); /* NULL ends a statement's answer */

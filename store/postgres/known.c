@@ -283,13 +283,13 @@ hfd_rc hfd_known_add_row(struct hfd_knowns *k, struct hfd_known *known,
     return HFD_OK;
 }
 
-static bool is_touched(const struct hfd_known *known, const struct hfd_shape_use *write)
+static bool is_touched(struct hfd_known *known, const struct hfd_shape_use *write)
 {
     const struct hfd_shape_use read = {known->shape, known->values};
 
     if (known->read && known->rows == NULL && known->shape->empty.table.len > 0)
-        return hfd_shape_fills(write, &read);
-    return hfd_shape_touches(write, &read);
+        return hfd_shape_fills(write, &read, &known->apart[1]);
+    return hfd_shape_touches(write, &read, &known->apart[0]);
 }
 
 void hfd_known_write(struct hfd_knowns *k, const struct hfd_shape_use *write)

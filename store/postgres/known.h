@@ -12,7 +12,7 @@
 #define HFD_STORE_POSTGRES_KNOWN_H
 
 #include "driver/base/arena.h"
-#include "store/postgres/shape.h"
+#include "store/postgres/touch.h"
 
 #define HFD_KNOWN_BUCKETS 1024u
 #define HFD_KNOWN_TABLES 64u
@@ -38,6 +38,7 @@ struct hfd_known {
     const struct hfd_known *source; /* that found this result; NULL = it was wanted itself */
     bool read;                      /* rows holds the result; else it is wanted */
     bool hidden;                    /* a write may have changed it */
+    struct hfd_apart apart[2];      /* for hfd_shape_touches, hfd_shape_fills */
     struct hfd_known_row *rows, *last;
 };
 

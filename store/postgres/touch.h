@@ -10,11 +10,26 @@
 /** Returns false when both are known to differ. */
 bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b);
 
-/** Returns false when the write can change no row that the other statement reads or writes. */
-bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other);
+/**
+ * Parameters of a write and of a read whose values differed, so that the write did not touch the
+ * read. The next write with the same text is likely to differ there, too.
+ */
+struct hfd_apart {
+    const char *write; /* a place in its text; NULL = none yet */
+    int of_write, of_read;
+};
 
-/** Returns false when the write cannot add the first row to an empty result. */
-bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read);
+/**
+ * Returns false when the write can change no row that the other statement reads or writes.
+ * @param apart  kept for this read, and used for this function alone; may be NULL
+ */
+bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other,
+                       struct hfd_apart *apart);
+
+/** Returns false when the write cannot add the first row to an empty result. @param apart  as above
+ */
+bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read,
+                     struct hfd_apart *apart);
 
 /** Returns true when two writes may change places. */
 bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b);

@@ -63,7 +63,7 @@ static bool has_equal(const struct hfd_write_set *set, const struct hfd_shape_us
 
     for (; w != NULL; w = w->in_bucket)
         if (w->hash == hash &&
-            hfd_shape_touches(&(struct hfd_shape_use){set->shape, w->values}, use))
+            hfd_shape_touches(&(struct hfd_shape_use){set->shape, w->values}, use, NULL))
             return true;
     return false;
 }

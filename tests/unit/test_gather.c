@@ -306,7 +306,8 @@ static void run_sets(sqlite3 *db, const struct hfd_writes *w, int *gathered)
             for (const struct hfd_write *y = x->next; y != NULL; y = y->next)
                 if (set->shape->kind == HFD_SHAPE_UPSERT || set->shape->kind == HFD_SHAPE_UPDATE)
                     assert_false(hfd_shape_touches(&(struct hfd_shape_use){set->shape, x->values},
-                                                   &(struct hfd_shape_use){set->shape, y->values}));
+                                                   &(struct hfd_shape_use){set->shape, y->values},
+                                                   NULL));
         }
         assert_true(set->count == 1 || set->shape->settable);
     }

@@ -13,6 +13,7 @@
 
 #define BYTES_MAX ((size_t)1 << 30)
 #define COLUMNS_MAX 64
+#define FIXES_FROM 8                          /* writes of a set */
 #define PARAMS_MAX (HFD_SHAPE_PARAMS_MAX + 1) /* and how many rows are expected */
 
 /* ---- sending ---- */
@@ -150,13 +151,45 @@ static enum hfd_value_kind kind_of(const struct hfd_write_set *set, int at)
     return kind;
 }
 
-static bool set_arrays(struct sending *s, const struct hfd_write_set *set, struct params *p)
+static bool has_one_value(const struct hfd_write_set *set, int at)
+{
+    const struct hfd_value *first = &set->first->values[at];
+    bool same = first->kind != HFD_VALUE_NONE;
+
+    for (const struct hfd_write *w = set->first->next; same && w != NULL; w = w->next)
+        same = hfd_value_is_same(first, &w->values[at]);
+    return same;
+}
+
+/*
+ * Parameters that need not be arrays: PostgreSQL takes each array apart. Small sets gain nothing,
+ * and have too many different ones.
+ */
+static uint64_t fixed_of(const struct hfd_write_set *set)
+{
+    uint64_t fixed = 0;
+    int arrays = set->count >= FIXES_FROM ? set->shape->params : 0;
+
+    for (int i = 0; arrays > 1 && i < set->shape->params; i++)
+        if (has_one_value(set, i)) {
+            fixed |= UINT64_C(1) << i;
+            arrays--;
+        }
+    return fixed;
+}
+
+static bool set_arrays(struct sending *s, const struct hfd_write_set *set, uint64_t fixed,
+                       struct params *p)
 {
     struct hfd_buf b;
     bool well = true;
 
     hfd_buf_init(&b, BYTES_MAX);
     for (int i = 0; well && i < set->shape->params; i++) {
+        if ((fixed >> i & 1) != 0) {
+            well = set_value(s, p, &set->first->values[i]);
+            continue;
+        }
         hfd_buf_reset(&b);
         hfd_pg_array_begin(&b, kind_of(set, i), set->count);
         for (const struct hfd_write *w = set->first; w != NULL; w = w->next)
@@ -171,14 +204,14 @@ static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struc
 {
     const bool many = set->count > 1;
     const enum hfd_pg_form form = hfd_pg_form_of(set);
-    struct hfd_pg_text *t =
-        hfd_pg_text(s->db, &(struct hfd_pg_source){set->sql, NULL, set->shape, form});
+    struct hfd_pg_text *t = hfd_pg_text(
+        s->db, &(struct hfd_pg_source){set->sql, NULL, set->shape, form, fixed_of(set)});
     const int64_t expected = (int64_t)set->count;
     struct params p = {.count = 0};
     bool well = t != NULL;
 
     if (well && many)
-        well = set_arrays(s, set, &p);
+        well = set_arrays(s, set, t->fixed, &p);
     for (int i = 0; well && !many && i < set->shape->params; i++)
         well = set_value(s, &p, &set->first->values[i]);
     if (well && hfd_pg_form_counts(form))
@@ -229,8 +262,8 @@ static hfd_rc send_read(struct sending *s, struct hfd_known **reads, size_t coun
                                                         : HFD_PG_ONE;
     const struct sent sent = {
         .answer = ROWS, .what = first->sql, .form = form, .reads = reads, .count = count};
-    struct hfd_pg_text *t =
-        hfd_pg_text(s->db, &(struct hfd_pg_source){first->sql, first->target, first->shape, form});
+    struct hfd_pg_text *t = hfd_pg_text(
+        s->db, &(struct hfd_pg_source){first->sql, first->target, first->shape, form, 0});
     struct params p = {.count = 0};
     bool well = t != NULL;
 

@@ -7,6 +7,7 @@
 
 #define TEXT_MAX 20000u
 #define BUCKETS 128u
+#define FIXED_MAX 6u /* texts of one form that fix parameters */
 
 struct hfd_pg_texts {
     struct hfd_pg_text *buckets[BUCKETS];
@@ -82,7 +83,7 @@ static void add_set_new(struct hfd_buf *b, const struct hfd_pg_source *from)
     struct hfd_shape shape = *from->shape;
 
     shape.tail = HFD_SLICE_NONE;
-    hfd_shape_set(&shape, b);
+    hfd_shape_set(&shape, from->fixed, b);
 }
 
 static void add_text(struct hfd_buf *b, const struct hfd_pg_source *from)
@@ -97,7 +98,7 @@ static void add_text(struct hfd_buf *b, const struct hfd_pg_source *from)
         break;
     case HFD_PG_SET:
     case HFD_PG_SET_COUNTED:
-        hfd_shape_set(from->shape, b);
+        hfd_shape_set(from->shape, from->fixed, b);
         break;
     case HFD_PG_SET_NEW:
         add_set_new(b, from);
@@ -146,25 +147,58 @@ static struct hfd_pg_text *new_text(const struct hfd_pg_source *from, unsigned n
     t->sql = from->sql;
     t->target = from->target;
     t->form = from->form;
+    t->fixed = from->fixed;
     (void)snprintf(t->name, sizeof(t->name), "b%u", number);
     return t;
 }
 
-struct hfd_pg_text *hfd_pg_text(struct hfd_db *db, const struct hfd_pg_source *from)
+static bool is_of(const struct hfd_pg_text *t, const struct hfd_pg_source *from)
+{
+    return t->sql == from->sql && t->target == from->target && t->form == from->form;
+}
+
+static struct hfd_pg_text **bucket_of(struct hfd_pg_texts *texts, const struct hfd_pg_source *from)
 {
     const uint64_t key = (uint64_t)(uintptr_t)from->sql + 3 * (uint64_t)(uintptr_t)from->target;
     const uint64_t h = (key + (uint64_t)from->form) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return &texts->buckets[(h >> 32) % BUCKETS];
+}
+
+/* Finds a text. @param count  of those that differ in `fixed` alone */
+static struct hfd_pg_text *find(struct hfd_pg_text *first, const struct hfd_pg_source *from,
+                                unsigned *count)
+{
+    *count = 0;
+    for (struct hfd_pg_text *t = first; t != NULL; t = t->in_bucket) {
+        if (!is_of(t, from))
+            continue;
+        if (t->fixed == from->fixed)
+            return t;
+        (*count)++;
+    }
+    return NULL;
+}
+
+struct hfd_pg_text *hfd_pg_text(struct hfd_db *db, const struct hfd_pg_source *from)
+{
+    struct hfd_pg_source of = *from;
     struct hfd_pg_text **bucket, *t;
+    unsigned count;
 
     if (db->texts == NULL)
         db->texts = calloc(1, sizeof(*db->texts));
     if (db->texts == NULL)
         return NULL;
-    bucket = &db->texts->buckets[(h >> 32) % BUCKETS];
-    for (t = *bucket; t != NULL; t = t->in_bucket)
-        if (t->sql == from->sql && t->target == from->target && t->form == from->form)
-            return t;
-    t = new_text(from, db->texts->count);
+    bucket = bucket_of(db->texts, from);
+    t = find(*bucket, from, &count);
+    if (t == NULL && count >= FIXED_MAX && of.fixed != 0) {
+        of.fixed = 0;
+        t = find(*bucket, &of, &count);
+    }
+    if (t != NULL)
+        return t;
+    t = new_text(&of, db->texts->count);
     if (t == NULL)
         return NULL;
     db->texts->count++;

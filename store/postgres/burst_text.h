@@ -34,18 +34,24 @@ struct hfd_pg_source {
     const char *target;            /* of HFD_PG_SET_FOLLOW: the read that has the result */
     const struct hfd_shape *shape; /* of `sql`; HFD_PG_ONE needs none */
     enum hfd_pg_form form;
+    uint64_t fixed; /* of writes in sets: hfd_shape_set */
 };
 
 struct hfd_pg_text {
     struct hfd_pg_text *in_bucket;
     const char *sql, *target;
     enum hfd_pg_form form;
+    uint64_t fixed;
     uint64_t session; /* in which it is prepared */
     char name[HFD_PG_NAME_MAX];
     char *text;
 };
 
-/** Finds or makes a text. @return of the connection; NULL = no memory */
+/**
+ * Finds or makes a text. It has other parameters fixed, or none, where there are many texts of this
+ * form already.
+ * @return of the connection; NULL = no memory
+ */
 struct hfd_pg_text *hfd_pg_text(struct hfd_db *db, const struct hfd_pg_source *from);
 /** Frees the texts of a connection. */
 void hfd_pg_texts_free(struct hfd_db *db);

@@ -39,19 +39,12 @@ static size_t bucket_of(const char *sql, const struct hfd_shape_use *use)
     return (size_t)((h ^ h >> 32) % HFD_KNOWN_BUCKETS);
 }
 
-static bool is_same(const struct hfd_value *a, const struct hfd_value *b)
-{
-    if (a->kind != b->kind || a->null != b->null || a->kind == HFD_VALUE_F64)
-        return false;
-    return a->null || hfd_value_may_equal(a, b);
-}
-
 static bool has_values(const struct hfd_known *known, const struct hfd_value *values)
 {
     bool same = true;
 
     for (int i = 0; same && i < known->shape->params; i++)
-        same = is_same(&known->values[i], &values[i]);
+        same = hfd_value_is_same(&known->values[i], &values[i]);
     return same;
 }
 
@@ -189,7 +182,7 @@ static bool is_it(const struct hfd_known_usual *u, const char *sql, const struct
     bool same = u->sql == sql;
 
     for (int i = 0; same && i < use->shape->params; i++)
-        same = is_same(&u->values[i], &use->values[i]);
+        same = hfd_value_is_same(&u->values[i], &use->values[i]);
     return same;
 }
 

@@ -512,8 +512,13 @@ void hfd_shape_read(const char *sql, struct hfd_shape *out)
 
 /* ---- sets ---- */
 
-/* Adds a piece of the text: ?2 becomes x.p2, or what else `from` is. */
-static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *from)
+static bool is_fixed(uint64_t fixed, int param)
+{
+    return (fixed >> (param - 1) & 1) != 0;
+}
+
+/* Adds a piece of the text: ?2 becomes x.p2, or what else `from` is; $2 if it is fixed. */
+static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *from, uint64_t fixed)
 {
     struct reader r = {.at = piece.p};
     const char *done = piece.p;
@@ -524,40 +529,39 @@ static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *fro
         if (r.now.kind != PARAM)
             continue;
         hfd_buf_add(sql, (hfd_slice){done, (size_t)(r.now.text.p - done)});
-        hfd_buf_addf(sql, "%s%d", from, r.now.param);
+        hfd_buf_addf(sql, "%s%d", is_fixed(fixed, r.now.param) ? "$" : from, r.now.param);
         done = r.at;
     }
     hfd_buf_add(sql, (hfd_slice){done, (size_t)(piece.p + piece.len - done)});
 }
 
-static void add_piece(struct hfd_buf *sql, hfd_slice piece)
+/* Adds "$1, $2", or what else `form` is, without those that are fixed. */
+static void add_list(struct hfd_buf *sql, int params, const char *form, uint64_t fixed)
 {
-    add_piece_from(sql, piece, "x.p");
+    const char *sep = "";
+
+    for (int i = 1; i <= params; i++) {
+        if (is_fixed(fixed, i))
+            continue;
+        hfd_buf_addf(sql, "%s%s%d", sep, form, i);
+        sep = ", ";
+    }
 }
 
-static void add_list(struct hfd_buf *sql, int params, const char *form)
-{
-    for (int i = 1; i <= params; i++)
-        hfd_buf_addf(sql, "%s%s%d", i > 1 ? ", " : "", form, i);
-}
-
-void hfd_shape_set(const struct hfd_shape *shape, struct hfd_buf *sql)
+void hfd_shape_set(const struct hfd_shape *shape, uint64_t fixed, struct hfd_buf *sql)
 {
     HFD_ASSERT(shape->settable);
-    add_piece(sql, shape->head);
+    add_piece_from(sql, shape->head, "x.p", fixed);
     if (shape->kind == HFD_SHAPE_INSERT || shape->kind == HFD_SHAPE_UPSERT) {
         hfd_buf_lit(sql, "SELECT ");
-        add_piece(sql, shape->values);
+        add_piece_from(sql, shape->values, "x.p", fixed);
     }
-    if (shape->kind == HFD_SHAPE_DELETE)
-        hfd_buf_lit(sql, "USING unnest(");
-    else
-        hfd_buf_lit(sql, " FROM unnest(");
-    add_list(sql, shape->params, "$");
+    hfd_buf_addf(sql, "%s unnest(", shape->kind == HFD_SHAPE_DELETE ? "USING" : " FROM");
+    add_list(sql, shape->params, "$", fixed);
     hfd_buf_lit(sql, ") AS x(");
-    add_list(sql, shape->params, "p");
+    add_list(sql, shape->params, "p", fixed);
     hfd_buf_lit(sql, ") ");
-    add_piece(sql, shape->tail);
+    add_piece_from(sql, shape->tail, "x.p", fixed);
 }
 
 /* Keeps the planner from reading the whole table for a join: each element is looked up alone. */
@@ -570,11 +574,11 @@ static void add_fence(struct hfd_buf *sql, const char *text)
 void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct hfd_buf *sql)
 {
     hfd_buf_lit(sql, "SELECT x.n, q.* FROM unnest(");
-    add_list(sql, shape->params, "$");
+    add_list(sql, shape->params, "$", 0);
     hfd_buf_lit(sql, ") WITH ORDINALITY AS x(");
-    add_list(sql, shape->params, "p");
+    add_list(sql, shape->params, "p", 0);
     hfd_buf_lit(sql, ", n) CROSS JOIN LATERAL (");
-    add_piece(sql, hfd_slice_of(text));
+    add_piece_from(sql, hfd_slice_of(text), "x.p", 0);
     add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q");
 }
@@ -583,10 +587,10 @@ void hfd_shape_set_follow(const char *via, const char *text, struct hfd_buf *sql
 {
     hfd_buf_lit(sql, "SELECT x.n, d.k1, q.* FROM unnest($1) WITH ORDINALITY AS x(p1, n)"
                      " CROSS JOIN LATERAL (");
-    add_piece(sql, hfd_slice_of(via));
+    add_piece_from(sql, hfd_slice_of(via), "x.p", 0);
     add_fence(sql, via);
     hfd_buf_lit(sql, ") AS d(k1) LEFT JOIN LATERAL (");
-    add_piece_from(sql, hfd_slice_of(text), "d.k");
+    add_piece_from(sql, hfd_slice_of(text), "d.k", 0);
     add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q ON TRUE");
 }

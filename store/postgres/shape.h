@@ -91,8 +91,9 @@ struct hfd_shape_use {
 /**
  * Adds the text that does the work of many: parameters are arrays, `$1` has all values of ?1.
  * Asserts that the shape is settable.
+ * @param fixed  bit N-1: `$N` is no array, but the value of ?N of all. One at least is an array
  */
-void hfd_shape_set(const struct hfd_shape *shape, struct hfd_buf *sql);
+void hfd_shape_set(const struct hfd_shape *shape, uint64_t fixed, struct hfd_buf *sql);
 /**
  * The same for a read, which always can be a set. Each row begins with the number of its element,
  * from 1 on. The rows of an element stand in their order.

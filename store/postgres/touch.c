@@ -11,6 +11,13 @@ bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b)
     return true;
 }
 
+bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b)
+{
+    if (a->kind != b->kind || a->null != b->null || a->kind == HFD_VALUE_F64)
+        return false;
+    return a->null || hfd_value_may_equal(a, b);
+}
+
 static bool names_table(const struct hfd_shape *s, hfd_slice table)
 {
     for (size_t i = 0; i < s->table_count; i++)

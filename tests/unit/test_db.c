@@ -250,6 +250,80 @@ static void groups_go_on_after_a_refusal(void **state)
     assert_int_equal(number(fx->db, sql_first), 4);
 }
 
+/* Row n of group g: columns that a bit of g names have one value, others are of the row. */
+struct group_row {
+    char k[16], w[16];
+    int64_t v;
+    hfd_slice b;
+};
+
+static struct group_row row_of(unsigned g, unsigned n)
+{
+    static const char bytes[] = "\0\1\2\3\4\5\6\7\10\11";
+    struct group_row row = {.v = (g & 1) != 0 ? 7 : n, .b = {bytes, (g & 2) != 0 ? 3 : n}};
+
+    (void)snprintf(row.k, sizeof(row.k), "%u-%u", g, n);
+    (void)snprintf(row.w, sizeof(row.w), "w%u", (g & 4) != 0 ? 1 : n);
+    return row;
+}
+
+/* NULL in all rows, or in none. */
+static hfd_slice w_of(const struct group_row *row, unsigned g)
+{
+    return (g & 8) != 0 ? HFD_SLICE_NONE : hfd_slice_of(row->w);
+}
+
+static void insert_group(struct hfd_db *db, unsigned g, unsigned count)
+{
+    struct hfd_stmt *st;
+
+    assert_int_equal(hfd_db_begin_group(db, NULL), HFD_OK);
+    for (unsigned n = 0; n < count; n++) {
+        const struct group_row row = row_of(g, n);
+
+        assert_int_equal(hfd_db_prepare(db, sql_insert, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, hfd_slice_of(row.k));
+        hfd_stmt_i64(st, 2, row.v);
+        hfd_stmt_blob(st, 3, row.b);
+        hfd_stmt_text(st, 4, w_of(&row, g));
+        assert_int_equal(hfd_stmt_run(st, NULL, NULL), HFD_OK);
+    }
+    assert_int_equal(hfd_db_commit(db, NULL), HFD_OK);
+}
+
+static void assert_group(struct fixture *fx, unsigned g, unsigned count)
+{
+    struct hfd_stmt *st;
+    bool found;
+
+    for (unsigned n = 0; n < count; n++) {
+        const struct group_row row = row_of(g, n);
+
+        assert_int_equal(hfd_db_prepare(fx->db, sql_select, &st, NULL), HFD_OK);
+        hfd_stmt_text(st, 1, hfd_slice_of(row.k));
+        assert_int_equal(hfd_stmt_step(st, &found, NULL), HFD_OK);
+        assert_true(found);
+        assert_int_equal(hfd_stmt_col_i64(st, 1), row.v);
+        assert_true(hfd_slice_eq(hfd_stmt_col_text(st, 2, &fx->mem), row.b));
+        assert_int_equal(hfd_stmt_col_is_null(st, 3), (g & 8) != 0);
+        assert_true(hfd_slice_eq(hfd_stmt_col_text(st, 3, &fx->mem), w_of(&row, g)));
+        hfd_stmt_done(st);
+    }
+}
+
+/* Rows of a group come back as they went in, whichever of their columns are the same. */
+static void rows_of_groups_come_back(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (int count = 9; count >= 1; count -= 4)
+        for (unsigned g = 0; g < 16; g++) {
+            insert_group(fx->db, g, (unsigned)count);
+            assert_group(fx, g, (unsigned)count);
+            assert_int_equal(hfd_db_exec(fx->db, "DELETE FROM t", NULL), HFD_OK);
+        }
+}
+
 /* A failure while a column is read is reported by the next step. */
 static void column_failures_stick(void **state)
 {
@@ -795,6 +869,7 @@ int main(int argc, char **argv)
         RULE(statement_starts_without_bindings),
         RULE(constraints_are_answered),
         RULE(groups_go_on_after_a_refusal),
+        RULE(rows_of_groups_come_back),
         RULE(column_failures_stick),
         RULE(many_statements_are_kept_apart),
         RULE(rollback_undoes_a_transaction),

@@ -98,12 +98,45 @@ static void texts(void **state)
                      HFD_SLICE_FMT(hfd_buf_slice(&equals)), s.settable);
         assert_int_equal(s.skips, strstr(shapes[i].sql, "DO NOTHING") != NULL);
         if (s.settable) {
-            hfd_shape_set(&s, &set);
+            hfd_shape_set(&s, 0, &set);
             hfd_buf_addc(&set, '\0');
             assert_string_equal(set.p, shapes[i].set);
         }
         hfd_buf_fini(&tables);
         hfd_buf_fini(&equals);
+        hfd_buf_fini(&set);
+    }
+}
+
+/* Parameters with one value for all are no arrays. */
+static void fixed_parameters(void **state)
+{
+    static const struct {
+        const char *sql;
+        uint64_t fixed;
+        const char *set;
+    } rows[] = {
+        {"INSERT INTO t (a, b, c) VALUES (?1, 'x', ?2)", 2,
+         "INSERT INTO t (a, b, c) SELECT x.p1, 'x', $2 FROM unnest($1) AS x(p1) "},
+        {"INSERT INTO t (a, n) VALUES (?2, ?1) ON CONFLICT (a) DO UPDATE SET n = excluded.n", 1,
+         "INSERT INTO t (a, n) SELECT x.p2, $1 FROM unnest($2) AS x(p2) ON CONFLICT (a) DO UPDATE "
+         "SET n = excluded.n"},
+        {"UPDATE t SET b = ?2, c = ?3 WHERE a = ?1", 6,
+         "UPDATE t SET b = $2, c = $3  FROM unnest($1) AS x(p1) WHERE a = x.p1"},
+        {"DELETE FROM t WHERE a = ?1 AND b <= ?2", 2,
+         "DELETE FROM t USING unnest($1) AS x(p1) WHERE a = x.p1 AND b <= $2"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_shape s;
+        struct hfd_buf set;
+
+        hfd_buf_init(&set, 1000);
+        hfd_shape_read(rows[i].sql, &s);
+        hfd_shape_set(&s, rows[i].fixed, &set);
+        hfd_buf_addc(&set, '\0');
+        assert_string_equal(set.p, rows[i].set);
         hfd_buf_fini(&set);
     }
 }
@@ -646,6 +679,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
+        cmocka_unit_test(fixed_parameters),
         cmocka_unit_test(known_is_true),
         cmocka_unit_test(again),
         cmocka_unit_test(sets_do_the_same),

@@ -28,14 +28,14 @@ struct hfd_db {
     size_t loaded_bytes;          /* by COPY, since libpq was last flushed */
     bool in_txn;
     bool broken;
-    struct hfd_err cause;             /* once broken: the first failure, answered from then on */
-    enum hfd_db_fate fate;            /* of the transaction */
-    struct hfd_err undone;            /* what made the transaction useless */
-    const char *undone_by;            /* a word for it, for metrics; NULL = none */
-    int64_t changes;                  /* rows written so far, and failures */
-    int64_t changes_before;           /* the same when the transaction began */
-    struct hfd_pg_texts *texts; /* of bursts; NULL = none yet */
-    struct hfd_stmt_slots stmts;      /* those that are kept */
+    struct hfd_err cause;        /* once broken: the first failure, answered from then on */
+    enum hfd_db_fate fate;       /* of the transaction */
+    struct hfd_err undone;       /* what made the transaction useless */
+    const char *undone_by;       /* a word for it, for metrics; NULL = none */
+    int64_t changes;             /* rows written so far, and failures */
+    int64_t changes_before;      /* the same when the transaction began */
+    struct hfd_pg_texts *texts;  /* of bursts; NULL = none yet */
+    struct hfd_stmt_slots stmts; /* those that are kept */
     size_t stmts_in_use;
     uint64_t session;     /* counts connections: statements are prepared anew in each */
     uint64_t listens;     /* the session that listens to signals; 0 = none */

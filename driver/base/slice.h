@@ -18,8 +18,15 @@ typedef struct hfd_slice {
     size_t len;
 } hfd_slice;
 
+/** 0; does not compile for a pointer, as of `c ? "a" : "b"`, whose size is not that of the text. */
+#define HFD_NO_POINTER(lit)                                                                        \
+    (0 * sizeof(struct {                                                                           \
+         char one;                                                                                 \
+         _Static_assert(!__builtin_types_compatible_p(__typeof__(lit), __typeof__(&(lit)[0])),     \
+                        "a literal is expected");                                                  \
+     }))
 /** A slice of a string literal. */
-#define HFD_SLICE(lit) ((hfd_slice){(lit), sizeof(lit) - 1})
+#define HFD_SLICE(lit) ((hfd_slice){(lit), sizeof(lit) - 1 + HFD_NO_POINTER(lit)})
 #define HFD_SLICE_NONE ((hfd_slice){NULL, 0})
 /** The two arguments for "%.*s". */
 #define HFD_SLICE_FMT(s) (int)(s).len, (s).p != NULL ? (s).p : ""

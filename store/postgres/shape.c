@@ -514,7 +514,7 @@ void hfd_shape_read(const char *sql, struct hfd_shape *out)
 
 static bool is_fixed(uint64_t fixed, int param)
 {
-    return (fixed >> (param - 1) & 1) != 0;
+    return param > 0 && (fixed >> (param - 1) & 1) != 0;
 }
 
 /* Adds a piece of the text: ?2 becomes x.p2, or what else `from` is; $2 if it is fixed. */

@@ -151,13 +151,13 @@ static enum hfd_value_kind kind_of(const struct hfd_write_set *set, int at)
     return kind;
 }
 
-static bool has_one_value(const struct hfd_write_set *set, int at)
+static bool has_one_value(const struct hfd_write *first, int at)
 {
-    const struct hfd_value *first = &set->first->values[at];
-    bool same = first->kind != HFD_VALUE_NONE;
+    const struct hfd_value *value = &first->values[at];
+    bool same = value->kind != HFD_VALUE_NONE;
 
-    for (const struct hfd_write *w = set->first->next; same && w != NULL; w = w->next)
-        same = hfd_value_is_same(first, &w->values[at]);
+    for (const struct hfd_write *w = first->next; same && w != NULL; w = w->next)
+        same = hfd_value_is_same(value, &w->values[at]);
     return same;
 }
 
@@ -170,8 +170,9 @@ static uint64_t fixed_of(const struct hfd_write_set *set)
     uint64_t fixed = 0;
     int arrays = set->count >= FIXES_FROM ? set->shape->params : 0;
 
+    HFD_ASSERT(set->first != NULL);
     for (int i = 0; arrays > 1 && i < set->shape->params; i++)
-        if (has_one_value(set, i)) {
+        if (has_one_value(set->first, i)) {
             fixed |= UINT64_C(1) << i;
             arrays--;
         }

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import datetime
 import fcntl
+import hashlib
 import http.client
 import itertools
 import json
@@ -185,7 +186,7 @@ class Place:
         self.base = base or os.environ.get("HFD_TEST_STORE")
         self.url = self.keys = None
         if self.base:
-            self.name = "t_" + re.sub(r"[^a-z0-9]", "_", os.path.basename(folder).lower())
+            self.name = "t_" + hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()[:24]
             self.url = re.sub(r"^([a-z]+://[^/]*)/[^?]*", r"\1/" + self.name, self.base)
             self.keys = os.path.join(folder, "keys")
 
@@ -193,23 +194,34 @@ class Place:
         import postgres # tests/lib
         return postgres.query(url or self.url, text)
 
-    def make(self):
+    def make(self, keys=None):
         """Makes the database and the ring, unless they are there."""
         if not self.base or self.sql("SELECT 1 FROM pg_database WHERE datname = '%s'" % self.name,
                                      self.base):
             return
         self.sql("CREATE DATABASE %s" % self.name, self.base)
-        self.make_ring()
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self.make_ring(keys)
 
-    def make_ring(self):
-        if not os.path.exists(self.keys):
-            done = run("keygen", "--keys", self.keys)
+    def make_ring(self, keys=None):
+        keys = keys or self.keys
+        if not os.path.exists(keys):
+            done = run("keygen", "--keys", keys)
             assert done.returncode == 0, done.stderr
 
     def flags(self):
+        """The flags of `serve` and of each command that reads the same settings."""
         if not self.base:
             return ["--data", self.folder]
-        return ["--store", self.url, "--keys", self.keys]
+        return ["--store", self.url, "--keys", self.keys, "--auth-tokens-file",
+                os.path.join(self.folder, "tokens")]
+
+    def tables(self):
+        """The tables of PostgreSQL: pairs of name and content, bytes in hex; SQLite: none."""
+        names = self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'") \
+            if self.base else ()
+        return [(name, repr(self.sql("SELECT t::text FROM %s t" % name)).encode())
+                for name, in names]
 
     def remove(self):
         if self.base:
@@ -252,7 +264,8 @@ class Server:
         """Starts the program without waiting for it."""
         assert self.proc is None, "already running"
         self.port = self.ops_port = None
-        self.place.make()
+        self.place.make(self.flags[self.flags.index("--keys") + 1] if "--keys" in self.flags
+                        else None)
         self.ready = threading.Event()
         self.proc = subprocess.Popen(self.command(), env=clean_env(self.env),
                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

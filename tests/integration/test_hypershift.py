@@ -543,7 +543,7 @@ class Orphans(HyperShiftCase):
         self.assertIn("orphan", ops.get("/", {"Accept": "text/html"}).body.decode())
         self.assertEqual(ops.delete("/admin/orphans/" + cluster_id).status, 404)
         ops.close()
-        said = subprocess.run([program(), "doctor", "--data", self.server.data], text=True,
+        said = subprocess.run([program(), "doctor", *self.server.place.flags()], text=True,
                               env=clean_env(), capture_output=True, check=False)
         self.assertIn("HostedCluster %s/orph1" % self.namespace, said.stdout)
         self.assertIsNotNone(self.object("hostedclusters", "orph1"))

@@ -125,7 +125,8 @@ class Orphans(Case):
         """
         gid = guresid()
         cluster = self.make(gid, "lost-%s" % gid)
-        flags = ("--data", self.server.data, "--ops-listen", "127.0.0.1:%d" % self.server.ops_port)
+        flags = (*self.server.place.flags(), "--ops-listen",
+                 "127.0.0.1:%d" % self.server.ops_port)
         asked = run("doctor", *flags)
         self.assertEqual(asked.returncode, 3, asked.stdout + asked.stderr)
         self.assertIn("server    ready", asked.stdout)

@@ -144,7 +144,8 @@ class Outside(Guarded):
         env = {"HFD_URL": self.url, "HFD_OPS_URL": self.ops_url,
                "HFD_TOKEN_FILE": self.token_file("admin")}
         self.assertEqual(len(self.doctor(env=env)["server"]), 4)
-        found = self.doctor("--data", self.server.data, env=dict(env, HFD_URL="http://127.0.0.1:1"))
+        found = self.doctor(*self.server.place.flags(),
+                            env=dict(env, HFD_URL="http://127.0.0.1:1"))
         self.assertIn("key ring", found)
         done = run("token", "list", env=env)
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -108,7 +108,9 @@ class Redaction(Case):
                 with contextlib.suppress(FileNotFoundError), \
                         open(os.path.join(folder, name), "rb") as f:
                     found.append((name, f.read()))
-        self.assertGreaterEqual({n for n, _ in found}, {"store.db", "keys"})
+        found += self.server.place.tables()
+        self.assertGreaterEqual({n for n, _ in found},
+                                {"keys", "resource" if self.server.place.url else "store.db"})
         return found
 
     def memory(self):

@@ -496,10 +496,11 @@ class Commands(Secure):
         done = run("health", *settings)
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:%d" % self.server.ops_port, done.stderr)
-        self.assertEqual(run("doctor", "--data", self.server.data, *settings, *tls).returncode, 0)
+        settings += self.server.place.flags()
+        self.assertEqual(run("doctor", *settings, *tls).returncode, 0)
         self_signed(self.folder, "other")
-        done = run("doctor", "--data", self.server.data, *settings, "--tls-cert-file",
-                   self.path("other.pem"), "--tls-key-file", self.path("other.key"))
+        done = run("doctor", *settings, "--tls-cert-file", self.path("other.pem"),
+                   "--tls-key-file", self.path("other.key"))
         self.assertEqual(done.returncode, 3, "doctor trusts no other key")
         self.server.sigterm()
         self.assertEqual(run("health", *settings, *tls).returncode, 1)

@@ -10,6 +10,8 @@
 
 #include <libpq-fe.h>
 
+#include "tests/lib/tmpdir.h"
+
 #define URL_MAX 512
 #define SCHEMA_MAX 64
 
@@ -109,6 +111,24 @@ struct hfd_store_place test_place(const char *dir)
     if (s == NULL)
         s = make(dir);
     return (struct hfd_store_place){.url = s != NULL ? s->url : ""};
+}
+
+void test_place_remove(const char *dir)
+{
+    const struct hfd_store_place place = test_place(dir);
+    PGconn *conn;
+
+    if (place.url == NULL) {
+        tmpdir_remove(dir);
+        return;
+    }
+    conn = PQconnectdb(url_of_test());
+    for (struct schema *s = schemas; s != NULL; s = s->next)
+        if (strcmp(s->dir, dir) == 0) {
+            run(conn, "DROP SCHEMA", s, " CASCADE");
+            run(conn, "CREATE SCHEMA", s, "");
+        }
+    PQfinish(conn);
 }
 
 int test_place_cut(int times)

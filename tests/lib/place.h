@@ -23,6 +23,8 @@ struct hfd_store_place test_place(const char *dir);
  * @return how many ended; SQLite: 0
  */
 int test_place_cut(int times);
+/** Removes the database of a folder; on PostgreSQL all of its schema. No store has it open. */
+void test_place_remove(const char *dir);
 /** As hfd_db_open, at the place of a folder. */
 HFD_MUST_CHECK hfd_rc test_db_open(const char *dir, enum hfd_db_mode mode, struct hfd_db **out,
                                    struct hfd_err *err);

@@ -125,7 +125,7 @@ int64_t world_now(const struct world *w)
 void world_lose(struct world *w)
 {
     world_stop(w);
-    tmpdir_remove(w->dir);
+    test_place_remove(w->dir);
     open_store(w);
 }
 

@@ -9,7 +9,10 @@ import postgres
 BUILD = os.environ.get("HFD_BUILD_DIR", os.path.join(real.ROOT, "build"))
 # Programs that read HFD_TEST_STORE; CMakeLists.txt of this folder has them built.
 UNIT = ("test_unit", "test_row_cache", "test_store", "test_rows", "test_fleet_search",
-        "test_migrate", "test_points", "test_db")
+        "test_migrate", "test_points", "test_db", "test_scenarios", "test_server", "test_demo",
+        "test_ring_check", "test_health_intake", "test_remote_pass", "test_remote_trouble",
+        "test_remote_orphans", "test_orphans", "test_overview", "test_aging", "test_past",
+        "test_told", "test_shares", "test_resource", "test_steady", "test_serve_reseal")
 DEADLINE_S = 600
 
 

@@ -6,6 +6,7 @@
 #include "driver/base/log.h"
 #include "driver/fleet/report.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/place.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
 #include "store/rows_fleet.h"
@@ -102,10 +103,11 @@ struct fixture {
 static int setup(void **state)
 {
     static struct fixture fx;
-    struct hfd_store_config config = {.place.dir = fx.dir};
+    struct hfd_store_config config = {0};
 
     memset(&fx, 0, sizeof(fx));
     tmpdir_make(fx.dir);
+    config.place = test_place(fx.dir);
     test_clock_init(&fx.clock);
     test_rng_init(&fx.rng, 1);
     hfd_arena_init(&fx.mem, 64u << 20);

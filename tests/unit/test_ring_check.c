@@ -5,6 +5,7 @@
 #include "driver/base/base.h"
 #include "driver/core/ring_check.h"
 #include "store/postgres/facts.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static int setup(void **state)
 
     assert_non_null(fx);
     tmpdir_make(fx->dir);
-    config.place.dir = fx->dir;
+    config.place = test_place(fx->dir);
     assert_int_equal(hfd_store_open(&config, &fx->store, NULL), HFD_OK);
     *state = fx;
     return 0;

@@ -15,6 +15,7 @@
 #include "driver/base/metrics.h"
 #include "driver/core/history.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/place.h"
 #include "tests/lib/scene.h"
 
 #define S HFD_US_PER_S
@@ -624,9 +625,14 @@ static void history_is_bounded(void **state)
     }
     list = scene_history_rows(w, ID);
     assert_int_equal(list.count, 101);
-    assert_int_equal(list.rows[0].seq, 1);
-    assert_int_equal(list.rows[1].seq, 23);
-    assert_int_equal(list.rows[100].seq, 122);
+    if (test_on_postgres()) { /* numbers have gaps there */
+        for (size_t i = 1; i < list.count; i++)
+            assert_true(list.rows[i].seq > list.rows[i - 1].seq);
+    } else {
+        assert_int_equal(list.rows[0].seq, 1);
+        assert_int_equal(list.rows[1].seq, 23);
+        assert_int_equal(list.rows[100].seq, 122);
+    }
     assert_true(hfd_slice_is(list.rows[0].what, "create"));
     assert_true(hfd_slice_is(list.rows[100].what, "ready"));
 }
@@ -667,15 +673,24 @@ static struct read_history read_history(struct world *w, const char *id, hfd_sli
     return r;
 }
 
-/* "create/1 ready/1 ": each entry with its instance. */
+/*
+ * "create/1 ready/1 ": each entry with its instance. That is the number of the entry which began
+ * it. On PostgreSQL numbers have gaps: here it is the place in the list.
+ */
 static const char *actions_of(struct world *w, const struct hfd_history *h)
 {
     hfd_slice text = HFD_SLICE("");
 
     for (size_t i = 0; i < h->count; i++) {
-        text =
-            hfd_arena_printf(&w->mem, "%.*s%.*s/%lld ", HFD_SLICE_FMT(text),
-                             HFD_SLICE_FMT(h->entries[i].what), (long long)h->entries[i].instance);
+        int64_t instance = h->entries[i].instance;
+
+        for (size_t k = 0; test_on_postgres() && k <= i; k++)
+            if (h->entries[k].instance == h->entries[i].instance) {
+                instance = (int64_t)k + 1;
+                break;
+            }
+        text = hfd_arena_printf(&w->mem, "%.*s%.*s/%lld ", HFD_SLICE_FMT(text),
+                                HFD_SLICE_FMT(h->entries[i].what), (long long)instance);
         assert_non_null(text.p);
     }
     return text.p;

@@ -11,6 +11,7 @@
 #include "handlers/http/ops.h"
 #include "handlers/http/server.h"
 #include "store/migrate.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <arpa/inet.h>
@@ -239,7 +240,7 @@ static void prepare(const char *const *flags, int flag_count)
         fail_msg("%s: %s", err.field, err.msg);
     tmpdir_make(fx.base);
     (void)snprintf(fx.dir, sizeof(fx.dir), "%s/data", fx.base);
-    config = (struct hfd_store_config){.place.dir = fx.dir,
+    config = (struct hfd_store_config){.place = test_place(fx.dir),
                                        .queue_max = (size_t)fx.settings->store_queue_max};
     if (hfd_store_open(&config, &fx.store, &err) != HFD_OK)
         fail_msg("%s", err.msg);

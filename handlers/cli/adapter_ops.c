@@ -31,11 +31,13 @@ hfd_rc hfd_adapter_ops_open(struct hfd_adapter_ops *ops, const struct hfd_settin
     rc = hfd_server_open(&ops->app, &ops->server, err);
     if (rc == HFD_OK)
         rc = hfd_server_start(ops->server, err);
-    if (rc == HFD_OK)
-        HFD_LOG(HFD_LOG_INFO, "probes and metrics are served",
-                HFD_LOG_STR("ops_listen", settings->ops_listen),
-                HFD_LOG_INT("port", hfd_server_port(ops->server, HFD_LISTENER_OPS)));
-    return rc;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_server_watch(ops->server, false);
+    HFD_LOG(HFD_LOG_INFO, "probes and metrics are served",
+            HFD_LOG_STR("ops_listen", settings->ops_listen),
+            HFD_LOG_INT("port", hfd_server_port(ops->server, HFD_LISTENER_OPS)));
+    return HFD_OK;
 }
 
 void hfd_adapter_ops_watch(struct hfd_adapter_ops *ops, bool forced)

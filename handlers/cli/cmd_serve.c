@@ -413,6 +413,7 @@ static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
     if (hfd_server_start(s->server, err) != HFD_OK)
         return HFD_EXIT_INTERNAL;
     hfd_serve_early_close(&s->early);
+    hfd_server_watch(s->server, false);
     return HFD_EXIT_OK;
 }
 

@@ -201,7 +201,6 @@ hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struc
         rc = open_listeners(s, err);
     if (rc != HFD_OK)
         goto out;
-    hfd_server_watch(s, false);
     if (!app->ops_only)
         s->connections_max = connections_max(s);
     *out = s;

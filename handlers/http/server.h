@@ -32,8 +32,8 @@ int hfd_server_port(const struct hfd_server *s, enum hfd_listener l);
 /** Returns true if the listeners speak TLS. */
 bool hfd_server_has_tls(const struct hfd_server *s);
 /**
- * Looks at what may change while the server runs: the files of tls.*. To be called every few
- * seconds, and with `forced` at SIGHUP. Thread: main.
+ * Looks at what may change while the server runs: the files of tls.*. To be called once the
+ * server is open, every few seconds, and with `forced` at SIGHUP. Thread: main.
  */
 void hfd_server_watch(struct hfd_server *s, bool forced);
 /**

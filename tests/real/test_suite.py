@@ -50,8 +50,7 @@ LEFT_OUT = {
     "test_rotation": {"test_changed_key": FOLDER_ONLY, "test_until_the_old_key_can_go": ROTATE,
                       "test_no_copies": ROTATE, "test_under_load": ROTATE},
     "test_status_page": {"test_no_replicas": "of SQLite; test_shared_ring has the list"},
-    # A start on PostgreSQL warns of a certificate twice: its early listener does too.
-    "test_tls": {"test_health": NO_STANDBY, "test_warnings": "the early listener warns too"},
+    "test_tls": {"test_health": NO_STANDBY},
 }
 # The longest first.
 LONG = ("test_access", "test_remote", "test_hypershift", "test_rotation", "test_tls",

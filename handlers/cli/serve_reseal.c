@@ -12,14 +12,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define AGAIN_S 600
+#define AGAIN_US (600 * HFD_US_PER_S)
+#define NONE (-1)
 
 struct hfd_serve_reseal {
     struct hfd_serve_reseal_parts parts;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool wanted; /* under the lock */
+    bool wanted, news; /* under the lock; news: other shards may be held */
+    int64_t due_us;    /* mono; of the thread, as the rest */
+    int64_t epoch;     /* of the common shard, when it worked last; NONE = it did not */
     atomic_bool stop;
 };
 
@@ -44,15 +47,13 @@ static hfd_rc count_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static void work(struct hfd_serve_reseal *r)
 {
+    /* Two replicas that work do no harm: each step is one transaction and may be repeated. */
     const struct hfd_keyring *ring = r->parts.driver->ring;
     struct hfd_reseal all = {.driver = r->parts.driver, .store = r->parts.store, .stop = &r->stop};
-    struct hfd_hold hold;
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    /* Two replicas that work do no harm: each step is one transaction and may be repeated. */
-    hfd_keeper_hold(r->parts.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
-    if (hfd_keyring_count(ring) < 2 || hold.shards == 0)
+    if (hfd_keyring_count(ring) < 2)
         return;
     rc = hfd_store_reader_open(r->parts.store, &all.reader, &err);
     if (rc == HFD_OK)
@@ -68,28 +69,60 @@ static void work(struct hfd_serve_reseal *r)
                 HFD_LOG_CSTR("error", err.msg));
 }
 
-/* Waits for news, or for the next time. @return false: the thread is to end */
-static bool wait_for_work(struct hfd_serve_reseal *r)
+/*
+ * Waits for news, or for the next time.
+ * @param wanted  it is to work whatever it did before
+ * @return false: the thread is to end
+ */
+static bool wait_for_news(struct hfd_serve_reseal *r, bool *wanted)
 {
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + AGAIN_S * HFD_US_PER_S;
-    const struct timespec until = {.tv_sec = until_us / HFD_US_PER_S};
+    const struct timespec until = {.tv_sec = r->due_us / HFD_US_PER_S};
+    int rc = 0;
 
     pthread_mutex_lock(&r->lock);
-    while (!r->wanted && !atomic_load(&r->stop) &&
-           pthread_cond_timedwait(&r->changed, &r->lock, &until) == 0)
-        ;
-    r->wanted = false;
+    while (!r->wanted && !r->news && !atomic_load(&r->stop) && rc == 0)
+        rc = pthread_cond_timedwait(&r->changed, &r->lock, &until);
+    *wanted = r->wanted || rc != 0;
+    r->wanted = r->news = false;
     pthread_mutex_unlock(&r->lock);
     return !atomic_load(&r->stop);
+}
+
+/* Works if it holds the common shard, and is wanted to or has just taken it over. */
+static void look(struct hfd_serve_reseal *r, bool wanted)
+{
+    struct hfd_hold hold;
+
+    hfd_keeper_hold(r->parts.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
+    if (wanted) {
+        r->due_us = hfd_clock_mono_us(&hfd_clock_system) + AGAIN_US;
+        r->epoch = NONE;
+    }
+    if (hold.shards == 0 || hold.epochs[HFD_SHARD_COMMON] == r->epoch)
+        return;
+    r->epoch = hold.epochs[HFD_SHARD_COMMON];
+    work(r);
 }
 
 static void *reseal_main(void *arg)
 {
     struct hfd_serve_reseal *r = arg;
 
-    while (wait_for_work(r))
-        work(r);
+    bool wanted;
+
+    while (wait_for_news(r, &wanted))
+        look(r, wanted);
     return NULL;
+}
+
+static void on_news(void *ctx)
+{
+    struct hfd_serve_reseal *r = ctx;
+
+    pthread_mutex_lock(&r->lock);
+    r->news = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
 }
 
 hfd_rc hfd_serve_reseal_start(const struct hfd_serve_reseal_parts *parts,
@@ -112,11 +145,13 @@ hfd_rc hfd_serve_reseal_start(const struct hfd_serve_reseal_parts *parts,
     rc = hfd_thread_start(
         &(struct hfd_thread){"hfd-reseal", "thread for sealing again", reseal_main, r}, &r->thread,
         err);
-    if (rc == HFD_OK)
-        *out = r;
-    else
+    if (rc != HFD_OK) {
         free(r);
-    return rc;
+        return rc;
+    }
+    hfd_keeper_listen(parts->keeper, on_news, r);
+    *out = r;
+    return HFD_OK;
 }
 
 static void signal_thread(struct hfd_serve_reseal *r, bool stop)
@@ -141,6 +176,7 @@ void hfd_serve_reseal_stop(struct hfd_serve_reseal **rp)
     *rp = NULL;
     if (r == NULL)
         return;
+    hfd_keeper_unlisten(r->parts.keeper, r);
     signal_thread(r, true);
     (void)pthread_join(r->thread, NULL);
     (void)pthread_cond_destroy(&r->changed);

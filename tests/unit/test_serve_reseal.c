@@ -15,6 +15,7 @@
 #include "tests/lib/world.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +26,7 @@
 
 #define RESOURCES 3
 #define REPLICAS 2
+#define PATIENCE 6000 /* looks, 10 ms apart */
 
 struct fixture {
     struct world w;
@@ -51,10 +53,13 @@ void __wrap_hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hol
             atomic_fetch_add(&looks[i].count, 1);
 }
 
-/* Wakes a thread and waits until it has worked from begin to end. */
+/*
+ * Wakes a thread and waits until it has worked from begin to end. The first look may have begun
+ * before, by news of its replica. The last one is behind the work.
+ */
 static void let_work(struct fixture *fx, int i)
 {
-    for (int round = 0; round < 2; round++) { /* the second look is behind the first work */
+    for (int round = 0; round < 3; round++) {
         const unsigned before = atomic_load(&looks[i].count);
 
         hfd_serve_reseal_wake(fx->threads[i]);
@@ -214,7 +219,7 @@ static void the_holder_alone_seals(void **state)
     assert_int_equal(not_sealed(fx), 0);
 }
 
-/* The other replica seals once the lease of a killed one has run out, and not before. */
+/* The other replica seals once the lease of a killed one has run out, by itself and not before. */
 static void another_replica_goes_on(void **state)
 {
     struct fixture *fx = *state;
@@ -227,7 +232,8 @@ static void another_replica_goes_on(void **state)
     assert_int_equal(not_sealed(fx), RESOURCES);
     test_clock_advance(&fx->w.clock, HFD_US_PER_S);
     assert_int_equal(hfd_keeper_beat(fx->keepers[1], NULL), HFD_OK);
-    let_work(fx, 1);
+    for (int i = 0; i < PATIENCE && not_sealed(fx) > 0; i++)
+        (void)poll(NULL, 0, 10);
     assert_int_equal(not_sealed(fx), 0);
 }
 

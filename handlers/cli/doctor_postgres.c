@@ -60,15 +60,13 @@ static void say_settings(const struct look *l)
             hfd_migrations_count);
 }
 
-/* A commit that was answered is on disk only with all three. */
+/* A commit that was answered is on disk only with both. synchronous_commit is never off here. */
 static void say_durability(const struct look *l)
 {
     const struct {
         const char *name;
         hfd_slice value;
-    } rows[] = {{"synchronous_commit", l->facts.synchronous_commit},
-                {"fsync", l->facts.fsync},
-                {"full_page_writes", l->facts.full_page_writes}};
+    } rows[] = {{"fsync", l->facts.fsync}, {"full_page_writes", l->facts.full_page_writes}};
     bool good = true;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -109,7 +110,9 @@ class Keys(Case):
         for t in threads:
             t.start()
         try:
-            self.assertIn("--prepare", self.keygen("--rotate", 2))
+            refused = self.keygen("--rotate", 2)
+            for word in ("--rotate", "PostgreSQL", "--prepare", "--activate"):
+                self.assertIn(word, refused)
             self.keygen("--prepare", 0)
             self.reloaded(servers[0], 1)
             said = lib.eventually(lambda: self.lacking(1), "one server has it", WAIT_S)
@@ -259,6 +262,9 @@ class Doctor(Case):
         """It names what can lose writes, the replicas, and an old Patroni; it makes no tables."""
         status, lines = self.doctor()
         self.assertEqual(status, 3)
+        self.assertRegex(lines["database"][0]["text"],
+                         r"PostgreSQL \d+\..*, collation C, encoding UTF8, schema 0")
+        self.assertTrue(lines["database"][0]["ok"])
         self.assertIn("no tables yet", lines["database"][1]["text"])
         self.assertEqual(self.db.query("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'",
                                        self.url.rsplit("/", 1)[1]), [["0"]])
@@ -279,6 +285,47 @@ class Doctor(Case):
         self.assertTrue(found["data"][0]["ok"], found["data"])
         self.assertEqual(found["orphans"][0]["text"][0], "0")
         self.assertEqual(server.sigterm(), 0)
+
+    def test_durable(self):
+        """It names what keeps a write that was acknowledged: the disk, and a synchronous standby."""
+        with postgres.Postgres(fsync=True) as db:
+            url = db.url()
+            found = self.doctor(url=url)[1]
+            self.assertTrue(found["durable"][0]["ok"])
+            self.assertEqual(found["durable"][0]["text"],
+                             "synchronous_commit is on, fsync and full_page_writes are on")
+            self.assertIn("no synchronous standby (0 connected)", found["standby"][0]["text"])
+            with witness(db, os.path.join(self.dir, "witness")):
+                standby = lib.eventually(lambda: self.standby(url), "it is synchronous", WAIT_S)
+                self.assertEqual(standby["text"], "witness is synchronous, of 1 connected")
+            db.query("ALTER SYSTEM SET synchronous_commit = 'off'")
+            db.query("SELECT pg_reload_conf()")
+            lib.eventually(lambda: db.query("SHOW synchronous_commit") == [["off"]], "off", WAIT_S)
+            self.assertEqual(self.doctor(url=url)[1]["durable"], found["durable"]) # not in ours
+
+    def standby(self, url):
+        """The line of a standby that is well; None when there is none."""
+        line = self.doctor(url=url)[1]["standby"][0]
+        return line if line["ok"] else None
+
+
+@contextlib.contextmanager
+def witness(db, folder):
+    """A synchronous standby that keeps the log alone. No write waits for it here."""
+    os.mkdir(folder)
+    receiver = subprocess.Popen(
+        [os.path.join(db.bin, "pg_receivewal"), "--synchronous", "--no-loop", "-D", folder, "-d",
+         db.url("postgres", application_name="witness")],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        db.query("ALTER SYSTEM SET synchronous_standby_names = 'witness'")
+        db.query("SELECT pg_reload_conf()")
+        yield
+    finally:
+        db.query("ALTER SYSTEM RESET synchronous_standby_names")
+        db.query("SELECT pg_reload_conf()")
+        receiver.kill()
+        receiver.wait()
 
 
 @contextlib.contextmanager

@@ -287,7 +287,7 @@ class Doctor(Case):
         self.assertEqual(server.sigterm(), 0)
 
     def test_durable(self):
-        """It names what keeps a write that was acknowledged: the disk, and a synchronous standby."""
+        """It names what keeps an acknowledged write: the disk, and a synchronous standby."""
         with postgres.Postgres(fsync=True) as db:
             url = db.url()
             found = self.doctor(url=url)[1]

@@ -31,7 +31,7 @@ class SilentHost(unittest.TestCase):
         place.make()
         place.url = place.url.replace("127.0.0.1:%d/" % self.database.port,
                                       ",".join("127.0.0.1:%d" % port for port in ports) + "/")
-        place.make = lambda: None # psql would wait for the silent host
+        place.make = lambda keys: None # psql would wait for the silent host
         server = Server(*FLAGS, place=place)
         self.addCleanup(server.close)
         began = time.monotonic()

@@ -6,7 +6,8 @@
 
 /**
  * Starts libsodium, seeds the hash of JSON objects from the system's random source, and sets the
- * build metrics. The first call does the work, later calls give its result.
+ * build metrics. Sets how much freed memory the process keeps. The first call does the work, later
+ * calls give its result.
  * @return HFD_OK, HFD_IO
  * Thread: any; main and the tests call it first.
  */

@@ -102,6 +102,11 @@ bool hfd_db_shared(const struct hfd_db *db)
     return engine_of(db)->shared(db);
 }
 
+int hfd_db_slot(const struct hfd_db *db)
+{
+    return engine_of(db)->slot != NULL ? engine_of(db)->slot(db) : 0;
+}
+
 enum hfd_db_fate hfd_db_fate(const struct hfd_db *db)
 {
     return engine_of(db)->fate(db);

@@ -104,6 +104,12 @@ void hfd_db_rollback(struct hfd_db *db);
 int64_t hfd_db_changes(const struct hfd_db *db);
 /** Returns true when other programs write to the database, too. */
 bool hfd_db_shared(const struct hfd_db *db);
+/**
+ * Returns the writer's slot for rows that all writers change: 0 to HFD_DB_SLOTS - 1. No other
+ * program has the same one, but for 0, which all have that find none left.
+ */
+int hfd_db_slot(const struct hfd_db *db);
+#define HFD_DB_SLOTS 8
 /** The fate of a transaction after a failure. */
 enum hfd_db_fate {
     HFD_DB_GOES_ON,

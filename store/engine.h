@@ -29,6 +29,7 @@ struct hfd_engine {
     void (*rollback)(struct hfd_db *db);
     int64_t (*changes)(const struct hfd_db *db);
     bool (*shared)(const struct hfd_db *db);
+    int (*slot)(const struct hfd_db *db); /* NULL = always 0 */
     enum hfd_db_fate (*fate)(const struct hfd_db *db);
     const char *(*undone_by)(const struct hfd_db *db); /* NULL, or gives NULL = no word for it */
     hfd_rc (*reopen)(struct hfd_db *db, struct hfd_err *err);

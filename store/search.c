@@ -199,8 +199,9 @@ static bool kept_total(struct hfd_sql *q, const struct plan *plan)
     else if (only != NULL)
         return false;
     hfd_buf_lit(&q->text,
-                "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind = ");
-    hfd_sql_i64(q, plan->query->kind);
+                "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind IN ");
+    hfd_buf_add(&q->text, plan->query->kind == HFD_KIND_CLUSTER ? HFD_SLICE(HFD_SQL_SLOTS("1"))
+                                                                : HFD_SLICE(HFD_SQL_SLOTS("2")));
     hfd_buf_lit(&q->text, " AND field = ");
     hfd_sql_i64(q, field);
     hfd_buf_lit(&q->text, " AND name = ");

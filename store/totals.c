@@ -12,56 +12,67 @@ static const char sql_count_add[] =
 static const char sql_count_drop[] =
     "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
 static const char sql_count_get[] =
-    "SELECT n FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4";
+    "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind IN " HFD_SQL_SLOTS("CAST(?1 AS BIGINT)")
+    " AND field = ?2 AND name = ?3 AND value = ?4";
 static const char sql_count_resources[] =
-    "SELECT name, CAST(value AS BIGINT), CAST(sum(n) AS BIGINT) FROM fleet_count WHERE kind IN (1, 2) AND field = 3"
-    " GROUP BY name, value";
+    "SELECT name, CAST(value AS BIGINT), CAST(sum(n) AS BIGINT) FROM fleet_count WHERE (kind IN " HFD_SQL_SLOTS("1")
+    " OR kind IN " HFD_SQL_SLOTS("2") ") AND field = 3 GROUP BY name, value HAVING sum(n) <> 0";
+static const char sql_slots_list[] =
+    "SELECT kind, field, name, value, n FROM fleet_count WHERE kind >= 16 ORDER BY kind, field, name, value LIMIT 1000";
+static const char sql_slots_drop[] =
+    "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4";
 /* clang-format on */
 
-static void bind_key(struct hfd_stmt *st, const struct hfd_count_key *key)
+/* A row of fleet_count. */
+struct place {
+    int slot;
+    struct hfd_count_key key;
+};
+
+static struct place own_place(const struct hfd_txn *tx, const struct hfd_count_key *key)
 {
-    hfd_stmt_i64(st, 1, key->kind);
-    hfd_stmt_i64(st, 2, key->field);
-    hfd_stmt_text(st, 3, hfd_row_some(key->name));
-    hfd_stmt_text(st, 4, hfd_row_some(key->value));
+    return (struct place){hfd_db_slot(tx->db), *key};
 }
 
-static hfd_rc prepare(struct hfd_txn *tx, const char *sql, const struct hfd_count_key *key,
-                      struct hfd_stmt **out, struct hfd_err *err)
+static void bind_place(struct hfd_stmt *st, const struct place *at)
 {
-    const hfd_rc rc = hfd_row_write(tx, sql, out, err);
-
-    if (rc == HFD_OK)
-        bind_key(*out, key);
-    return rc;
+    hfd_stmt_i64(st, 1, (int64_t)at->key.kind + HFD_SLOT_KINDS * at->slot);
+    hfd_stmt_i64(st, 2, at->key.field);
+    hfd_stmt_text(st, 3, hfd_row_some(at->key.name));
+    hfd_stmt_text(st, 4, hfd_row_some(at->key.value));
 }
 
-static hfd_rc add_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
-                      struct hfd_err *err)
+static hfd_rc add_sum(struct hfd_txn *tx, const struct place *at, int64_t by, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    const hfd_rc rc = prepare(tx, sql_count_add, key, &st, err);
+    const hfd_rc rc = hfd_row_write(tx, sql_count_add, &st, err);
 
     if (rc != HFD_OK)
         return rc;
+    bind_place(st, at);
     hfd_stmt_i64(st, 5, by);
     return hfd_stmt_run(st, NULL, err);
 }
 
-static hfd_rc drop_empty(struct hfd_txn *tx, const struct hfd_count_key *key, struct hfd_err *err)
+/* @param sql  sql_count_drop or sql_slots_drop */
+static hfd_rc drop(struct hfd_txn *tx, const char *sql, const struct place *at, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    const hfd_rc rc = prepare(tx, sql_count_drop, key, &st, err);
+    const hfd_rc rc = hfd_row_write(tx, sql, &st, err);
 
-    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+    if (rc != HFD_OK)
+        return rc;
+    bind_place(st, at);
+    return hfd_stmt_run(st, NULL, err);
 }
 
 static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
                         struct hfd_err *err)
 {
-    const hfd_rc rc = add_sum(tx, key, by, err);
+    const struct place at = own_place(tx, key);
+    const hfd_rc rc = add_sum(tx, &at, by, err);
 
-    return rc == HFD_OK && by < 0 ? drop_empty(tx, key, err) : rc;
+    return rc == HFD_OK && by < 0 ? drop(tx, sql_count_drop, &at, err) : rc;
 }
 
 static struct hfd_count_key key_of(const struct hfd_totals_place *p)
@@ -168,14 +179,16 @@ static hfd_rc write_in_order(struct hfd_txn *tx, struct hfd_err *err)
     qsort(all, count, sizeof(all[0]), by_key);
     for (size_t i = 0; rc == HFD_OK && i < count; i++) {
         const struct hfd_count_key key = key_of(all[i]);
+        const struct place at = own_place(tx, &key);
 
-        rc = add_sum(tx, &key, all[i]->by, err);
+        rc = add_sum(tx, &at, all[i]->by, err);
     }
     for (size_t i = 0; rc == HFD_OK && i < count; i++) {
         const struct hfd_count_key key = key_of(all[i]);
+        const struct place at = own_place(tx, &key);
 
         if (all[i]->by < 0)
-            rc = drop_empty(tx, &key, err);
+            rc = drop(tx, sql_count_drop, &at, err);
         all[i]->by = 0;
     }
     return rc;
@@ -234,6 +247,60 @@ hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_key *key, int64
     *out = 0;
     if (rc != HFD_OK)
         return rc;
-    bind_key(st, key);
+    bind_place(st, &(struct place){0, *key});
     return hfd_row_number(st, 0, out, err);
+}
+
+/* ---- the other slots ---- */
+
+struct slot_row {
+    struct place at;
+    int64_t n;
+};
+
+static void read_slot_row(struct hfd_row_in *in, void *out)
+{
+    struct slot_row *row = out;
+    const int64_t kind = hfd_row_i64(in);
+
+    row->at.slot = (int)(kind / HFD_SLOT_KINDS);
+    row->at.key.kind = (enum hfd_kind)(kind % HFD_SLOT_KINDS);
+    row->at.key.field = (enum hfd_count_field)hfd_row_enum(in);
+    row->at.key.name = hfd_row_text(in);
+    row->at.key.value = hfd_row_text(in);
+    row->n = hfd_row_i64(in);
+}
+
+static const struct hfd_row_form slot_form = {"total of a slot", read_slot_row,
+                                              sizeof(struct slot_row)};
+
+/* Statements of one text stand together, so that each text is one set. */
+static hfd_rc fold(struct hfd_txn *tx, const struct slot_row *rows, size_t count,
+                   struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        rc = add_sum(tx, &(struct place){0, rows[i].at.key}, rows[i].n, err);
+    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        rc = drop(tx, sql_count_drop, &(struct place){0, rows[i].at.key}, err);
+    for (size_t i = 0; rc == HFD_OK && i < count; i++)
+        rc = drop(tx, sql_slots_drop, &rows[i].at, err);
+    return rc;
+}
+
+hfd_rc hfd_totals_fold(struct hfd_txn *tx, struct hfd_err *err)
+{
+    struct hfd_row_list list = {NULL, 0};
+    struct hfd_arena mem;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, sql_slots_list, &st, err);
+
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    if (rc == HFD_OK)
+        rc = hfd_row_all(st, &slot_form, &mem, &list, err);
+    if (rc == HFD_OK)
+        rc = fold(tx, list.rows, list.count, err);
+    hfd_arena_fini(&mem);
+    return rc;
 }

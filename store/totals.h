@@ -3,6 +3,11 @@
  * a commit, and written before it. (30 PUTs change ten totals, each 20 to 30 times.) Where two
  * totals meet in one place of the table, the older sum is written at once. So the table is never
  * full. Thread: writer.
+ *
+ * A row stays locked until its COMMIT is on disk. So each server of a database has a slot
+ * (hfd_db_slot) with rows of its own, and waits for no other one. There fleet_count.kind is the
+ * kind plus HFD_SLOT_KINDS times the slot. A total is the sum over all slots. hfd_totals_fold
+ * brings them back to slot 0, the only one with SQLite or a single server.
  */
 #ifndef HFD_STORE_TOTALS_H
 #define HFD_STORE_TOTALS_H
@@ -14,6 +19,11 @@
 
 #define HFD_TOTALS_PLACES 128u
 #define HFD_TOTALS_TEXT_MAX 176u /* name and value; longer ones are written at once */
+#define HFD_SLOT_KINDS 16        /* more than there are kinds */
+/** SQL: the kinds of all slots. @param kind  text of an expression */
+#define HFD_SQL_SLOTS(kind)                                                                        \
+    "(" kind ", " kind " + 16, " kind " + 32, " kind " + 48, " kind " + 64, " kind " + 80, " kind  \
+    " + 96, " kind " + 112)"
 
 /** The kinds of totals: fleet_count.field. */
 enum hfd_count_field {
@@ -68,6 +78,11 @@ HFD_MUST_CHECK hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_
 HFD_MUST_CHECK hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
                                            struct hfd_resource_totals *out, struct hfd_err *err);
 
+/**
+ * Adds what other slots have to slot 0. It does nothing if there is nothing.
+ * @param tx  alone: no other server writes meanwhile
+ */
+HFD_MUST_CHECK hfd_rc hfd_totals_fold(struct hfd_txn *tx, struct hfd_err *err);
 /** Writes all sums of tx->totals and empties it. */
 HFD_MUST_CHECK hfd_rc hfd_totals_write(struct hfd_txn *tx, struct hfd_err *err);
 /** Forgets them: what they count was undone. */

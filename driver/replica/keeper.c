@@ -189,7 +189,7 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = put_replica(tx, b, err);
     if (rc == HFD_OK)
-        rc = hfd_replica_forget_commits(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
+        rc = hfd_replica_tidy(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
     return rc == HFD_OK ? move_leases(tx, b, err) : rc;
 }
 
@@ -334,10 +334,7 @@ int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
 
 static hfd_rc txn_leave(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    const struct hfd_keeper *k = arg;
-    hfd_rc rc = hfd_lease_row_release(tx, id_of(k), err);
-
-    return rc == HFD_OK ? hfd_replica_row_delete(tx, id_of(k), err) : rc;
+    return hfd_replica_leave(tx, id_of(arg), err);
 }
 
 void hfd_keeper_leave(struct hfd_keeper *k)

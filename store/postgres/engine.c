@@ -37,6 +37,7 @@ const struct hfd_engine hfd_engine_postgres = {
     .rollback = hfd_pg_rollback,
     .changes = hfd_pg_changes,
     .shared = hfd_pg_shared,
+    .slot = hfd_pg_slot,
     .fate = hfd_pg_fate,
     .undone_by = hfd_pg_undone_by,
     .reopen = hfd_pg_reopen,

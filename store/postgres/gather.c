@@ -268,6 +268,11 @@ static bool gather_shared(const struct hfd_db *db)
     return hfd_db_shared(db->inner);
 }
 
+static int gather_slot(const struct hfd_db *db)
+{
+    return hfd_db_slot(db->inner);
+}
+
 /* Before its first burst a transaction has no fate: the other engine still has the last one's. */
 static enum hfd_db_fate gather_fate(const struct hfd_db *db)
 {
@@ -424,6 +429,7 @@ static const struct hfd_engine engine = {
     .rollback = gather_rollback,
     .changes = gather_changes,
     .shared = gather_shared,
+    .slot = gather_slot,
     .fate = gather_fate,
     .undone_by = gather_undone_by,
     .reopen = gather_reopen,

@@ -4,6 +4,7 @@
 #include "store/postgres/connect.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/number.h"
+#include "store/postgres/txn.h"
 
 #define VERSION_MIN 130000
 #define SERVER_SHARE 9 / 10 /* the server ends a statement before our own deadline does */
@@ -58,6 +59,11 @@ static const char sql_by_index[] =
     " set_config('enable_mergejoin', 'off', false),"
     " set_config('plan_cache_mode', 'force_generic_plan', false)";
 
+/* A writer holds its slot until its session ends. */
+static const char sql_slot[] = ", (SELECT s FROM generate_series(0, 7) AS s"
+                               " WHERE pg_try_advisory_lock(" HFD_PG_LOCK_SLOT("s") ") LIMIT 1)"
+                                                                                    " AS slot";
+
 /* A reader's transactions read only by themselves. */
 static const char sql_read_only[] = ", set_config('default_transaction_read_only', 'on', false)";
 
@@ -101,11 +107,18 @@ static hfd_rc check_database(struct hfd_db *db, const PGresult *r, struct hfd_er
     return HFD_OK;
 }
 
+static int slot_of(const PGresult *r)
+{
+    const char *slot = PQgetvalue(r, 0, PQfnumber(r, "slot"));
+
+    return slot[0] >= '1' && slot[0] < '0' + HFD_DB_SLOTS ? slot[0] - '0' : 0;
+}
+
 hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
 {
     const long long answer_ms = hfd_pg_answer_us(db) / 1000;
     const long long server_ms = answer_ms * SERVER_SHARE;
-    char sql[sizeof(sql_session) + sizeof(sql_by_index) + sizeof(sql_read_only) + 64];
+    char sql[sizeof(sql_session) + sizeof(sql_by_index) + sizeof(sql_slot) + 64];
     PGresult *r;
     struct hfd_err e;
     hfd_rc rc;
@@ -113,7 +126,7 @@ hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
     (void)snprintf(sql, sizeof(sql), sql_session, answer_ms, server_ms,
                    db->mode == HFD_DB_WRITER ? 0LL : server_ms,
                    db->mode == HFD_DB_READER ? "" : sql_by_index,
-                   db->mode == HFD_DB_WRITER ? "" : sql_read_only);
+                   db->mode == HFD_DB_WRITER ? sql_slot : sql_read_only);
     rc = hfd_pg_run(db, sql, &r, err);
     if (rc != HFD_OK)
         return rc;
@@ -121,6 +134,7 @@ hfd_rc hfd_pg_session(struct hfd_db *db, struct hfd_err *err)
                            : hfd_fail(&e, HFD_INVALID, "store: the database does not show itself");
     if (rc == HFD_OK) {
         db->marks = is_true(r, AT_MARKS);
+        db->slot = db->mode == HFD_DB_WRITER ? slot_of(r) : 0;
         (void)snprintf(db->fold, sizeof(db->fold), "%s",
                        PQgetisnull(r, 0, AT_FOLD) ? "" : PQgetvalue(r, 0, AT_FOLD));
     }

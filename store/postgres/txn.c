@@ -15,6 +15,12 @@ bool hfd_pg_shared(const struct hfd_db *db)
     return true;
 }
 
+int hfd_pg_slot(const struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    return db->slot;
+}
+
 enum hfd_db_fate hfd_pg_fate(const struct hfd_db *db)
 {
     hfd_pg_check_owner(db);

@@ -10,6 +10,8 @@
  */
 #define HFD_PG_LOCK_WRITE "1212564529, hashtext(current_schema())"
 #define HFD_PG_LOCK_SCHEMA "1212564530, hashtext(current_schema())"
+/** @param slot  SQL: the number of hfd_db_slot */
+#define HFD_PG_LOCK_SLOT(slot) "1212564531, hashtext(current_schema() || " slot ")"
 
 /** True of a row of pg_locks: the session holds the lock of all writing groups, or waits for it. */
 #define HFD_PG_IS_LOCK_WRITE(row)                                                                  \

@@ -43,9 +43,11 @@ RULES = (
      " UNION ALL SELECT kind, 2, key, value, count(*) FROM fleet_label"
      "  WHERE key <> 'humanitec_guresid' GROUP BY 1, 3, 4"
      " UNION ALL SELECT kind, 3, substr(type, position('/' IN type) + 1), state::text, count(*)"
-     "  FROM resource GROUP BY 1, 3, 4)"
+     "  FROM resource GROUP BY 1, 3, 4),"
+     " kept AS (SELECT kind % 16 AS kind, field, name, value, sum(n) AS n FROM fleet_count"
+     "  GROUP BY 1, 2, 3, 4)" # of all slots
      " SELECT kind, field, name, value, c.n AS counted, k.n AS kept"
-     " FROM counted c FULL JOIN fleet_count k USING (kind, field, name, value)"
+     " FROM counted c FULL JOIN kept k USING (kind, field, name, value)"
      " WHERE coalesce(c.n, 0) <> coalesce(k.n, 0)"),
     ("a history whose steps do not meet",
      "SELECT id, seq, came_to, from_state FROM (SELECT id, seq, from_state,"

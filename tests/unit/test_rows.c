@@ -444,6 +444,52 @@ static void oldest_operation_is_found(void **state)
     assert_int_equal(at_us, 0);
 }
 
+static void put_total(struct fixture *fx, int kind, int n)
+{
+    char sql[160];
+
+    (void)snprintf(sql, sizeof(sql),
+                   "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (%d, 2, 'team', "
+                   "'blue', %d)",
+                   kind, n);
+    assert_int_equal(hfd_db_exec(fx->tx.db, sql, NULL), HFD_OK);
+}
+
+static int64_t rows_of_totals(struct fixture *fx)
+{
+    static const char sql[] = "SELECT count(*) FROM fleet_count";
+    struct hfd_stmt *st;
+    int64_t n;
+
+    assert_int_equal(hfd_db_prepare(fx->tx.db, sql, &st, NULL), HFD_OK);
+    assert_int_equal(hfd_row_number(st, -1, &n, NULL), HFD_OK);
+    return n;
+}
+
+/* A total is the sum over all slots. Folding brings them to slot 0, and a total of 0 is gone. */
+static void totals_have_slots(void **state)
+{
+    const struct hfd_count_key key = {HFD_KIND_CLUSTER, HFD_COUNT_LABEL, S("team"), S("blue")};
+    struct fixture *fx = *state;
+    int64_t n;
+
+    for (int left = 0; left < 3; left++) {
+        put_total(fx, 1, left - 7);
+        put_total(fx, 1 + 16, 2);
+        put_total(fx, 1 + 7 * 16, 5);
+        for (int folded = 0; folded < 2; folded++) {
+            assert_int_equal(hfd_totals_get(&fx->tx, &key, &n, NULL), HFD_OK);
+            assert_int_equal(n, left);
+            if (folded == 0)
+                assert_int_equal(hfd_totals_fold(&fx->tx, NULL), HFD_OK);
+        }
+        assert_int_equal(rows_of_totals(fx), left > 0);
+        if (left > 0)
+            assert_int_equal(hfd_totals_add(&fx->tx, &key, -left, NULL), HFD_OK);
+        assert_int_equal(rows_of_totals(fx), 0);
+    }
+}
+
 /* Totals are by type without its organisation, and a total of 0 is gone. */
 static void resources_have_totals(void **state)
 {
@@ -1814,6 +1860,7 @@ int main(void)
         RULE(oldest_operation_is_found),
         RULE(stuck_operations_are_counted),
         RULE(resources_have_totals),
+        RULE(totals_have_slots),
         RULE(absent_rows_are_not_found),
         RULE(names_are_unique_among_the_living),
         RULE(children_come_oldest_first),

@@ -20,6 +20,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -215,6 +216,22 @@ class Place:
             return ["--data", self.folder]
         return ["--store", self.url, "--keys", self.keys, "--auth-tokens-file",
                 os.path.join(self.folder, "tokens")]
+
+    def write(self, text):
+        """Changes rows of a stopped server by SQL, given for either database."""
+        if self.base:
+            self.sql(text)
+            return
+        db = sqlite3.connect(os.path.join(self.folder, "store.db"))
+        db.executescript(text)
+        db.close()
+
+    def forget_servers(self):
+        """After a kill of the only server of PostgreSQL: the next one does not wait for the leases
+        to run out.
+        """
+        if self.base:
+            self.sql("UPDATE lease SET until_us = 0; DELETE FROM replica")
 
     def tables(self):
         """The tables of PostgreSQL: pairs of name and content, bytes in hex; SQLite: none."""
@@ -959,3 +976,15 @@ def run(*args, env=None, timeout_s=90 * TIME_FACTOR, cwd=None):
     return subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=timeout_s, text=True, errors="replace", cwd=cwd)
+
+
+def doctor(place, *flags):
+    """Runs `doctor` on a server's state: (what it writes, the lines of its findings). A test's
+    PostgreSQL has no standby and syncs no file, which is left out of the findings.
+    """
+    done = run("doctor", "--json", *place.flags(), *flags)
+    assert done.stderr == "", done.stderr
+    doc = json.loads(done.stdout)
+    assert done.returncode == (3 if doc["findings"] else 0), done
+    own = ("durable", "standby") if place.base else ()
+    return doc, [line for line in doc["lines"] if not line["ok"] and line["about"] not in own]

@@ -10,15 +10,30 @@ import struct
 import subprocess
 import unittest
 
-from lib import BASE, Case, clean_env, cluster_input, eventually, guresid, program
+from lib import BASE, Case, clean_env, cluster_input, doctor, eventually, guresid, program
 
 ONE_ADAPTER = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool",
                "validation")
 
 
-def doctor(server):
-    return subprocess.run([program(), "doctor", "--data", server.data], env=clean_env(),
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+# Changes bytes in each text of each table.
+FLIP = """DO $do$
+DECLARE c record; n bigint; changed bigint := 0;
+BEGIN
+  FOR c IN SELECT table_name AS t, column_name AS k FROM information_schema.columns
+           WHERE table_schema = 'public' AND data_type = 'text' LOOP
+    EXECUTE format('UPDATE %%I SET %%I = replace(%%I, $1, $2) WHERE strpos(%%I, $1) > 0',
+                   c.t, c.k, c.k, c.k) USING '%s', '%s';
+    GET DIAGNOSTICS n = ROW_COUNT;
+    changed := changed + n;
+  END LOOP;
+  IF changed = 0 THEN RAISE 'no row has these bytes'; END IF;
+END $do$"""
+
+
+def findings(server):
+    """Gives the findings of doctor as one text."""
+    return "\n".join(line["text"] for line in doctor(server.place)[1])
 
 
 class DamagedRows(Case):
@@ -28,6 +43,9 @@ class DamagedRows(Case):
 
     def flip(self, old, new):
         """Changes bytes of the stopped server's database where they stand."""
+        if self.server.place.base:
+            self.server.place.sql(FLIP % (old.decode(), new.decode()))
+            return
         path = os.path.join(self.server.data, "store.db")
         with open(path, "rb") as f:
             data = f.read()
@@ -60,12 +78,11 @@ class DamagedRows(Case):
         gid, body, cluster = self.make("spec", "eu-WEST-MARKED")
         other, other_body, _ = self.make("other", "eu-north")
         self.server.sigterm()
-        self.assertEqual(doctor(self.server).returncode, 0)
+        self.assertEqual(findings(self.server), "")
         self.flip(b"eu-WEST-MARKED", b"eu-SEST-MARKED")
-        found = doctor(self.server)
-        self.assertEqual(found.returncode, 3, found.stdout)
-        self.assertIn("'%s' of table 'fleet' is damaged" % cluster["id"], found.stdout)
-        self.assertEqual(found.stdout.count("is damaged"), 1, found.stdout)
+        found = findings(self.server)
+        self.assertIn("'%s' of table 'fleet' is damaged" % cluster["id"], found)
+        self.assertEqual(found.count("is damaged"), 1, found)
         self.server.start()
         path = BASE + "/clusters/" + cluster["id"]
         for answer in (self.client.get(path), self.client.patch(path, {"spec": {"a": 1}}),
@@ -79,7 +96,7 @@ class DamagedRows(Case):
         self.assertEqual(self.get(other).status, 200)
         self.server.sigterm()
         self.flip(b"eu-SEST-MARKED", b"eu-WEST-MARKED")
-        self.assertEqual(doctor(self.server).returncode, 0)
+        self.assertEqual(findings(self.server), "")
         self.server.start()
         self.assertEqual(self.client.get(path).json["spec"], {"region": "eu-WEST-MARKED"})
         self.assertEqual(self.put(gid, body).status, 200)
@@ -101,16 +118,18 @@ class DamagedRows(Case):
                          "the log says so")
         self.assertTrue(all(r["level"] == "error" for r in log), log[:1])
         self.server.sigterm()
-        self.assertIn("'%s' of table 'resource'" % gid, doctor(self.server).stdout)
+        self.assertIn("'%s' of table 'resource'" % gid, findings(self.server))
         self.flip(new, old)
 
     def test_a_changed_report(self):
-        """A byte of a report's data, of its conditions, and bytes that are no UTF-8."""
+        """A byte of a report's data, of its conditions, and bytes that are no UTF-8, which
+        PostgreSQL does not take.
+        """
         gid, _, cluster = self.make("rep", "eu-4")
         self.fleet.accepted(cluster, "dns", data={"zone": "MARKED-zone"})
         path = BASE + "/clusters/%s/statuses" % cluster["id"]
         self.server.sigterm()
-        for new in (b"NARKED-zone", b"\xffARKED-zone"):
+        for new in (b"NARKED-zone", b"\xffARKED-zone")[:1 if self.server.place.base else 2]:
             self.flip(b"MARKED-zone", new)
             self.server.start()
             self.damaged(self.client.get(path), "report", cluster["id"] + "/dns")
@@ -200,7 +219,7 @@ class DamagedLog(Case):
             self.assertEqual(refused.returncode, 73, refused.stdout)
             self.assertRegex(refused.stdout, "store.db-wal: damaged at frame [0-9]+ of [0-9]+, "
                                              "with [0-9]+ commits behind it that would be lost")
-            self.assertIn("store.db-wal: damaged", doctor(self.server).stdout)
+            self.assertIn("store.db-wal: damaged", findings(self.server))
         with open(path, "wb") as f:
             f.write(whole)
         self.server.start()
@@ -273,8 +292,7 @@ class OlderDatabase(Case):
                   if r["msg"] == "checksums of stored rows computed"]
         self.assertEqual({r["table"] for r in filled}, {"fleet", "report", "resource", "part"})
         self.server.sigterm()
-        done = doctor(self.server)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertEqual(findings(self.server), "")
 
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

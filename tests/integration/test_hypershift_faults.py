@@ -44,7 +44,9 @@ class Crash:
         """Calls until the server is there and gives an answer."""
         def answered():
             if self.now.is_set():
-                self.case.server.restart()
+                self.case.server.kill9()
+                self.case.server.place.forget_servers()
+                self.case.server.start()
                 self.case.client.close()
                 type(self.case).client = Client(self.case.server)
                 self.now.clear()

@@ -144,7 +144,7 @@ class Outside(Guarded):
         env = {"HFD_URL": self.url, "HFD_OPS_URL": self.ops_url,
                "HFD_TOKEN_FILE": self.token_file("admin")}
         self.assertEqual(len(self.doctor(env=env)["server"]), 4)
-        found = self.doctor(*self.server.place.flags(),
+        found = self.doctor(*self.server.place.flags(), status=3 if self.server.place.base else 0,
                             env=dict(env, HFD_URL="http://127.0.0.1:1"))
         self.assertIn("key ring", found)
         done = run("token", "list", env=env)

@@ -11,7 +11,7 @@ import stat
 import tempfile
 import unittest
 
-from lib import Client, Server, cluster_input, eventually, guresid, parse_time, run
+from lib import Client, Place, Server, cluster_input, eventually, guresid, parse_time, run
 
 NOWHERE = ("--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
 
@@ -39,6 +39,8 @@ class Serve(unittest.TestCase):
         self.dir = tempfile.mkdtemp(prefix="hfd-it-serve-")
         self.addCleanup(shutil.rmtree, self.dir, True)
         self.data = os.path.join(self.dir, "data")
+        self.place = Place(self.data)
+        self.addCleanup(self.place.remove)
 
     def start(self, *flags, **kw):
         server = Server(*flags, data=self.data, **kw)
@@ -46,7 +48,7 @@ class Serve(unittest.TestCase):
         return server.start()
 
     def refused(self, status, words, *flags):
-        done = run("serve", *NOWHERE, "--data", self.data, *flags)
+        done = run("serve", *NOWHERE, *Place(self.data).flags(), *flags)
         self.assertEqual(done.returncode, status, done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
@@ -64,7 +66,10 @@ class Serve(unittest.TestCase):
         self.assertEqual(line["ops_url"], "http://127.0.0.1:%d" % server.ops_port)
         self.assertGreater(server.port, 0)
         self.assertGreater(server.ops_port, 0)
-        self.assertEqual(line["data"], os.path.realpath(self.data))
+        if self.place.base:
+            self.assertTrue(self.place.url.endswith(line["store"].split("@")[-1]), line)
+        else:
+            self.assertEqual(line["data"], os.path.realpath(self.data))
         self.assertIn(line["version"], run("version").stdout)
         self.assertEqual(line["demo"], "off")
         self.assertEqual([m for m in messages(server) if "demo" in m], [])
@@ -128,37 +133,51 @@ class Serve(unittest.TestCase):
         self.assertEqual(server.sigterm(), 0)
         path = os.path.join(self.data, "keys")
         os.rename(path, path + ".lost")
-        self.refused(78, [path, "backup", "keygen"])
+        self.refused(78, [path, "keygen"] + ([] if self.place.base else ["backup"]))
         self.assertFalse(os.path.exists(path))
         os.rename(path + ".lost", path)
         self.start()
 
     def test_unreadable_key_ring(self):
         """A key ring that is damaged or open to others: 78."""
-        self.assertEqual(run("keygen", "--data", self.data).returncode, 0)
         path = os.path.join(self.data, "keys")
+        self.place.make()
+        if not self.place.base:
+            os.mkdir(self.data, 0o700)
+            self.assertEqual(run("keygen", "--keys", path).returncode, 0)
         os.chmod(path, 0o640)
         self.refused(78, [path, "0640"])
         os.chmod(path, 0o600)
         with open(path, "w", encoding="ascii") as f:
             f.write("nonsense\n")
         self.refused(78, ["key ring " + path, "line 1"])
+        self.assertEqual(self.place.tables(), [])
         self.assertFalse(os.path.exists(os.path.join(self.data, "store.db")),
                          "nothing is stored before the keys are known")
 
-    def test_statuses(self):
-        """Each way to fail at start has its status, and names what it could not have."""
+    def test_data_folders(self):
+        """A data folder that cannot be used is 73, and is named."""
         server = self.start()
         self.refused(73, [self.data, "in use"])
         self.assertEqual(server.sigterm(), 0)
+        with open(os.path.join(self.data, "store.db"), "wb") as f:
+            f.write(b"no database" * 1000)
+        self.refused(73, [os.path.join(self.data, "store.db"), "not a database", "backup"])
+        self.data = os.path.join(self.dir, "no", "parent")
+        self.refused(73, [self.data])
+        self.data = os.path.join(self.dir, "file")
+        with open(self.data, "w", encoding="ascii"):
+            pass
+        self.refused(73, [self.data, "not a folder"])
+
+    def test_addresses(self):
+        """An address that cannot be had has its status, is named, and nothing is made before."""
+        self.start().sigterm()
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             s.listen()
             taken = "127.0.0.1:%d" % s.getsockname()[1]
             self.refused(69, ["--listen: cannot listen on " + taken, "Port 0"], "--listen", taken)
-        with open(os.path.join(self.data, "store.db"), "wb") as f:
-            f.write(b"no database" * 1000)
-        self.refused(73, [os.path.join(self.data, "store.db"), "not a database", "backup"])
         self.data = os.path.join(self.dir, "none")
         self.refused(2, ["--listen: 0.0.0.0:0", "loopback"], "--listen", "0.0.0.0:0")
         self.refused(2, ["--listen: ", "IP address"], "--listen", "example.com:0")
@@ -170,12 +189,6 @@ class Serve(unittest.TestCase):
                 self.refused(69, [flag + ": cannot listen on " + taken], flag, taken)
         self.assertFalse(os.path.exists(self.data), "nothing is made before settings and addresses "
                          "are known")
-        self.data = os.path.join(self.dir, "no", "parent")
-        self.refused(73, [self.data])
-        self.data = os.path.join(self.dir, "file")
-        with open(self.data, "w", encoding="ascii"):
-            pass
-        self.refused(73, [self.data, "not a folder"])
 
     def test_a_refused_start_writes_nothing(self):
         """A second server that is refused leaves the folder of a running one as it is; without a

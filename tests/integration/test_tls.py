@@ -496,14 +496,21 @@ class Commands(Secure):
         done = run("health", *settings)
         self.assertEqual(done.returncode, 1)
         self.assertIn("127.0.0.1:%d" % self.server.ops_port, done.stderr)
-        settings += self.server.place.flags()
+        self.server.sigterm()
+        self.assertEqual(run("health", *settings, *tls).returncode, 1)
+
+    def test_doctor(self):
+        """`doctor` asks a server with TLS, and trusts its certificate alone."""
+        self.start()
+        settings = ["--ops-listen", "127.0.0.1:%d" % self.server.ops_port,
+                    *self.server.place.flags()]
+        tls = ["--tls-cert-file", self.path("server.pem"), "--tls-key-file",
+               self.path("server.key")]
         self.assertEqual(run("doctor", *settings, *tls).returncode, 0)
         self_signed(self.folder, "other")
         done = run("doctor", *settings, "--tls-cert-file", self.path("other.pem"),
                    "--tls-key-file", self.path("other.key"))
         self.assertEqual(done.returncode, 3, "doctor trusts no other key")
-        self.server.sigterm()
-        self.assertEqual(run("health", *settings, *tls).returncode, 1)
 
     def test_health_while_stopping(self):
         """A server that stops lives and is not ready."""

@@ -23,6 +23,8 @@
 static const char sql_mark[] = "SELECT value FROM hfd_meta WHERE key = " MARK;
 static const char sql_mark_set[] = "INSERT INTO hfd_meta (key, value) VALUES (" MARK ", ?1)";
 static const char sql_mark_end[] = "UPDATE hfd_meta SET key = " MOVED " WHERE key = " MARK;
+static const char sql_mark_first[] =
+    "INSERT INTO hfd_meta (key, value) VALUES (" MARK ", ?1) ON CONFLICT (key) DO NOTHING";
 static const char sql_moved[] = "SELECT value FROM hfd_meta WHERE key = " MOVED;
 static const char sql_moved_drop[] = "DELETE FROM hfd_meta WHERE key = " MOVED;
 
@@ -209,11 +211,46 @@ static hfd_rc make_forms(struct move *m, struct hfd_err *err)
     return rc;
 }
 
-/* The writer holds the database, and brings its schema up to date. No server uses it. */
-static hfd_rc open_writer(struct side *side, struct hfd_err *err)
+/* Marks a database that has no table yet, so that no server takes it while they are made. */
+static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
+{
+    static const char sql_meta[] = "CREATE TABLE IF NOT EXISTS hfd_meta ("
+                                   "key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)";
+    struct hfd_stmt *st;
+    int64_t version;
+    hfd_rc rc = hfd_db_schema_version(db, &version, err);
+
+    if (rc != HFD_OK || version != 0)
+        return rc;
+    rc = hfd_db_begin(db, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_db_exec(db, sql_meta, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_set_schema_version(db, 0, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(db, sql_mark_first, &st, err);
+    if (rc == HFD_OK) {
+        hfd_stmt_text(st, 1, name);
+        rc = hfd_stmt_run(st, NULL, err);
+    }
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
+/*
+ * The writer holds the database, and brings its schema up to date. No server uses it.
+ * @param mark  of a target; else none
+ */
+static hfd_rc open_writer(struct side *side, hfd_slice mark, struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_open(side->place, HFD_DB_WRITER, &side->writer, err);
 
+    if (rc == HFD_OK && mark.p != NULL)
+        rc = mark_empty(side->writer, mark, err);
     if (rc == HFD_OK)
         rc = hfd_migrate(side->writer, hfd_migrations, hfd_migrations_count, err);
     return rc == HFD_OK ? hfd_alone_check(side->writer, INT64_MAX, err) : rc;
@@ -236,7 +273,7 @@ static hfd_rc look(struct move *m, struct hfd_err *err)
 
 static hfd_rc open_from(struct move *m, struct hfd_err *err)
 {
-    hfd_rc rc = m->config->online ? HFD_OK : open_writer(&m->from, err);
+    hfd_rc rc = m->config->online ? HFD_OK : open_writer(&m->from, HFD_SLICE_NONE, err);
 
     if (rc == HFD_OK)
         rc = open_reader(&m->from, err);
@@ -247,7 +284,7 @@ static hfd_rc open_from(struct move *m, struct hfd_err *err)
 
 static hfd_rc open_to(struct move *m, struct hfd_err *err)
 {
-    const hfd_rc rc = open_writer(&m->to, err);
+    const hfd_rc rc = open_writer(&m->to, hfd_slice_of(m->config->name), err);
 
     return rc == HFD_OK ? mark_target(m, err) : rc;
 }

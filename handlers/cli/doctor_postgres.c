@@ -8,7 +8,6 @@
 
 #include <jansson.h>
 #include <stdarg.h>
-#include <unistd.h>
 
 #define MEM_MAX ((size_t)4 << 20)
 #define TEXT_MAX 1024
@@ -170,12 +169,10 @@ static void say_patroni(const struct look *l)
 
 /* ---- replicas ---- */
 
-/* The connections of one server: writer, readers and short lists, one for each loop, other work. */
+/* The connections of one server: writer, leases and signals; all GETs; readers and short lists. */
 static int64_t connections_of_one(const struct hfd_settings *s)
 {
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return 1 + s->store_readers + 1 + (s->http_threads > 0 ? s->http_threads : cores) + 3;
+    return 3 + 1 + s->store_readers + 1;
 }
 
 /* An update starts a replica before it stops another. */

@@ -122,12 +122,16 @@ static hfd_rc read_password(const char *path, char out[PASSWORD_BYTES_MAX], stru
     return HFD_OK;
 }
 
-/* The server refused: words of its own come with a SQLSTATE that libpq does not give. */
+/*
+ * The server refused: words of its own come with a SQLSTATE that libpq does not give. A word of the
+ * URL that libpq does not know is an "invalid sslmode value".
+ */
 static hfd_rc refused(const char *said, struct hfd_err *err)
 {
     const bool ours =
         strstr(said, "password authentication failed") != NULL ||
         strstr(said, "no password supplied") != NULL ||
+        (strncmp(said, "invalid ", 8) == 0 && strstr(said, " value: \"") != NULL) ||
         (strstr(said, "database \"") != NULL && strstr(said, "\" does not exist") != NULL) ||
         (strstr(said, "role \"") != NULL && strstr(said, "\" does not exist") != NULL);
     char line[200];

@@ -115,13 +115,21 @@ static void note_undone(struct hfd_db *db, const struct hfd_pg_code *code, const
     }
 }
 
+/* Returns the text behind comments and blanks at its beginning. */
+static const char *first_word(const char *sql)
+{
+    for (sql += strspn(sql, " \n"); sql[0] == '-' && sql[1] == '-'; sql += strspn(sql, " \n"))
+        sql += strcspn(sql, "\n");
+    return sql;
+}
+
 hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
                     struct hfd_err *err)
 {
     const ExecStatusType status = PQresultStatus(result);
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const struct hfd_pg_code *code = hfd_pg_code(state);
-    size_t shown = strcspn(what, "(\n");
+    size_t shown;
     char said[SAID_SHOWN];
     struct hfd_err e;
 
@@ -131,6 +139,8 @@ hfd_rc hfd_pg_judge(struct hfd_db *db, const PGresult *result, const char *what,
     hfd_pg_line(state != NULL ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)
                               : PQresultErrorMessage(result),
                 said, sizeof(said));
+    what = first_word(what);
+    shown = strcspn(what, "(\n");
     if (shown > WHAT_SHOWN)
         shown = WHAT_SHOWN;
     while (shown > 0 && what[shown - 1] == ' ')

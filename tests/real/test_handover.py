@@ -3,6 +3,7 @@ server itself: no probe is refused or cut off.
 """
 import http.client
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -98,6 +99,24 @@ class Handover(real.unittest.TestCase):
             return True
         except OSError:
             return False
+
+    def refused(self, url):
+        """A start that ends, as waiting would not help; returns its words."""
+        done = run("serve", "--store", url, "--keys", self.keys, "--listen", "127.0.0.1:0",
+                   "--ops-listen", "127.0.0.1:0", timeout_s=LIMIT_S)
+        self.assertEqual(done.returncode, 73, done.stderr)
+        return done.stderr
+
+    def test_nothing_to_wait_for(self):
+        """A word of the URL that libpq does not know, and a user who may not make tables."""
+        url = self.database.url()
+        for name in ("sslmode", "target_session_attrs"):
+            self.assertIn('invalid %s value: \\"nonsense\\"' % name,
+                          self.refused("%s%s%s=nonsense" % (url, "&" if "?" in url else "?", name)))
+        postgres.query(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        postgres.query(url, "CREATE ROLE weak LOGIN PASSWORD 'weak'")
+        said = self.refused(re.sub("//[^@]*@", "//weak:weak@", url))
+        self.assertRegex(said, r"store: CREATE \w+ .*permission denied for schema public")
 
     def test_no_probe_is_refused(self):
         for _ in range(STARTS):

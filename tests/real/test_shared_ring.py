@@ -6,6 +6,7 @@ import contextlib
 import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -258,6 +259,11 @@ class Starts(Case):
 
 
 class Doctor(Case):
+    def sessions(self):
+        """How many connections the server has."""
+        return postgres.query(self.db.url(), "SELECT count(*) FROM pg_stat_activity WHERE"
+                              " application_name = 'hyperfleet-driver'")[0][0]
+
     def test_says(self):
         """It names what can lose writes, the replicas, and an old Patroni; it makes no tables."""
         status, lines = self.doctor()
@@ -282,6 +288,9 @@ class Doctor(Case):
         self.assertIn("1 live", found["replicas"][0]["text"])
         self.assertIn("16 leases", found["replica"][0]["text"])
         self.assertTrue(found["sessions"][0]["ok"])
+        needs = re.search(r"a server with these settings needs (\d+),",
+                          found["sessions"][0]["text"]).group(1)
+        lib.eventually(lambda: self.sessions() == needs, "it has %s sessions" % needs, WAIT_S)
         self.assertTrue(found["data"][0]["ok"], found["data"])
         self.assertEqual(found["orphans"][0]["text"][0], "0")
         self.assertEqual(server.sigterm(), 0)

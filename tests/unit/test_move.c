@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -408,6 +409,60 @@ static void a_killed_move_goes_on(void **state)
     check_same(fx, ROWS);
 }
 
+/* Moves in a process that is killed when a file of the target grows beyond this. */
+static void move_with_room(struct fixture *fx, rlim_t bytes)
+{
+    const struct rlimit limit = {bytes, bytes};
+    const pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)signal(SIGXFSZ, SIG_DFL);
+        _exit(setrlimit(RLIMIT_FSIZE, &limit) == 0 && move(fx, NAME) == HFD_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+}
+
+static int64_t schema_of(const char *dir)
+{
+    sqlite3 *db = open_raw(dir);
+    sqlite3_stmt *st;
+    int64_t version;
+
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    version = sqlite3_column_int64(st, 0);
+    (void)sqlite3_finalize(st);
+    (void)sqlite3_close(db);
+    return version;
+}
+
+/* No server takes a target whose tables were being made. */
+static void a_move_killed_in_the_schema_goes_on(void **state)
+{
+    struct fixture *fx = *state;
+    const struct hfd_store_config half = {.place = fx->to, .stepped = true};
+    struct hfd_store *store;
+    int early = 0;
+
+    for (rlim_t kib = 40; kib <= 200; kib += 40) {
+        move_with_room(fx, kib << 10);
+        early += schema_of(fx->to_dir) < (int64_t)hfd_migrations_count;
+        if (kib == 80) { /* this one goes on at once */
+            assert_int_equal(move(fx, NAME), HFD_OK);
+            assert_false(fx->result.moved_before);
+            check_same(fx, ROWS);
+        } else {
+            assert_int_equal(hfd_store_open(&half, &store, &fx->err), HFD_CONFLICT);
+            assert_contains(hfd_slice_of(fx->err.msg), "the data of " NAME " was not moved");
+        }
+        tmpdir_remove(fx->to_dir);
+    }
+    assert_true(early > 1);
+}
+
 static void another_move_is_refused(void **state)
 {
     struct fixture *fx = *state;
@@ -497,6 +552,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_move_that_has_ended_is_compared, setup, teardown),
         cmocka_unit_test_setup_teardown(an_empty_source_is_moved, setup, teardown),
         cmocka_unit_test_setup_teardown(a_killed_move_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_move_killed_in_the_schema_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(another_move_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_are_found, setup, teardown),
         cmocka_unit_test(each_value_is_in_the_sum),

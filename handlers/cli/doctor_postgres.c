@@ -59,14 +59,35 @@ static void say_settings(const struct look *l)
             hfd_migrations_count);
 }
 
-/* A commit that was answered is on disk only with both. synchronous_commit is never off here. */
+/* synchronous_commit is never off here. Without a synchronous standby all its values are one. */
+static bool waits_for_standby(const struct look *l)
+{
+    const struct hfd_pg_facts *f = &l->facts;
+
+    if (f->standby_names.len == 0)
+        return true;
+    if (hfd_slice_is(f->synchronous_commit, "local"))
+        say(l, "durable", false,
+            "synchronous_commit is local: a commit does not wait for the synchronous standby, so "
+            "a failover loses what was acknowledged last. Set it to on");
+    else if (hfd_slice_is(f->synchronous_commit, "remote_write"))
+        say(l, "durable", false,
+            "synchronous_commit is remote_write: the standby has not flushed what was "
+            "acknowledged last. If its machine crashes and the primary is lost, that is lost too. "
+            "Set it to on");
+    else
+        return true;
+    return false;
+}
+
+/* A commit that was answered is on disk only with both. */
 static void say_durability(const struct look *l)
 {
     const struct {
         const char *name;
         hfd_slice value;
     } rows[] = {{"fsync", l->facts.fsync}, {"full_page_writes", l->facts.full_page_writes}};
-    bool good = true;
+    bool good = waits_for_standby(l);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (!hfd_slice_is(rows[i].value, "off"))

@@ -9,6 +9,7 @@
 static const char sql_facts[] =
     "SELECT current_setting('server_version'), d.datcollate::text, pg_encoding_to_char(d.encoding)::text,"
     " current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),"
+    " current_setting('synchronous_standby_names'),"
     " pg_is_in_recovery()::int::bigint,"
     " (SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'Patroni%'),"
     " LEAST(current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,"
@@ -65,9 +66,9 @@ static hfd_rc has_table(const struct look *l, const char *name, bool *out, struc
 
 static hfd_rc read_settings(const struct look *l, struct hfd_pg_facts *f, struct hfd_err *err)
 {
-    hfd_slice *const texts[] = {&f->version,  &f->collation,
-                                &f->encoding, &f->synchronous_commit,
-                                &f->fsync,    &f->full_page_writes};
+    hfd_slice *const texts[] = {
+        &f->version, &f->collation,        &f->encoding,     &f->synchronous_commit,
+        &f->fsync,   &f->full_page_writes, &f->standby_names};
     struct hfd_stmt *st;
     bool row = false;
     int at = 0;

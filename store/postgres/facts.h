@@ -17,11 +17,12 @@ struct hfd_pg_standby {
 struct hfd_pg_facts {
     hfd_slice version, collation, encoding;
     hfd_slice synchronous_commit, fsync, full_page_writes; /* on, off, ... */
-    bool standby;                                          /* it is no primary */
-    bool patroni;                                          /* a session of Patroni is there */
-    int64_t connections; /* that this user may have in this database, together */
-    int64_t in_use;      /* of them, by whatever */
-    int64_t schema;      /* version; 0 = no tables yet */
+    hfd_slice standby_names; /* synchronous_standby_names; empty = none is synchronous */
+    bool standby;            /* it is no primary */
+    bool patroni;            /* a session of Patroni is there */
+    int64_t connections;     /* that this user may have in this database, together */
+    int64_t in_use;          /* of them, by whatever */
+    int64_t schema;          /* version; 0 = no tables yet */
     struct hfd_pg_standby *standbys;
     size_t standby_count;
 };

@@ -307,10 +307,25 @@ class Doctor(Case):
             with witness(db, os.path.join(self.dir, "witness")):
                 standby = lib.eventually(lambda: self.standby(url), "it is synchronous", WAIT_S)
                 self.assertEqual(standby["text"], "witness is synchronous, of 1 connected")
-            db.query("ALTER SYSTEM SET synchronous_commit = 'off'")
-            db.query("SELECT pg_reload_conf()")
-            lib.eventually(lambda: db.query("SHOW synchronous_commit") == [["off"]], "off", WAIT_S)
-            self.assertEqual(self.doctor(url=url)[1]["durable"], found["durable"]) # not in ours
+                self.assertEqual(self.durable(url, "on"), found["durable"])
+                self.assertEqual(self.durable(url, "remote_apply")[0]["ok"], True)
+                for value, word in (("local", "does not wait for the synchronous standby"),
+                                    ("remote_write", "has not flushed")):
+                    line, = self.durable(url, value)
+                    self.assertFalse(line["ok"], line)
+                    self.assertIn("synchronous_commit is %s: " % value, line["text"])
+                    self.assertIn(word, line["text"])
+            none = "SELECT current_setting('synchronous_standby_names') = ''"
+            lib.eventually(lambda: db.query(none) == [["t"]], "none is synchronous", WAIT_S)
+            for value in ("local", "remote_write"): # no standby: the primary's disk is all there is
+                self.assertEqual([line["ok"] for line in self.durable(url, value)], [True])
+            self.assertEqual(self.durable(url, "off"), found["durable"]) # not in ours
+
+    def durable(self, url, value):
+        """Its line about the disk, when the user's synchronous_commit has this value."""
+        postgres.query(url + "?options=-csynchronous_commit%3Dlocal", # no wait for the witness
+                       "ALTER ROLE hfd SET synchronous_commit = '%s'" % value)
+        return self.doctor(url=url)[1]["durable"]
 
     def standby(self, url):
         """The line of a standby that is well; None when there is none."""

@@ -1,4 +1,5 @@
 """A PostgreSQL without memory or disk: requests that meet it are 503, and all others go on."""
+import re
 import shutil
 import tempfile
 import urllib.request
@@ -119,10 +120,20 @@ class Limits(real.unittest.TestCase):
         self.assertEqual(answer.status, 503, answer.body)
         self.assertTrue(int(answer.header("Retry-After")) > 0)
 
+    def ops(self, path):
+        return urllib.request.urlopen("http://127.0.0.1:%d%s" % (self.server.ops_port, path),
+                                      timeout=LIMIT_S)
+
     def ready(self):
-        with urllib.request.urlopen("http://127.0.0.1:%d/readyz" % self.server.ops_port,
-                                    timeout=LIMIT_S) as answer:
+        with self.ops("/readyz") as answer:
             return answer.status == 200
+
+    def failed(self, result):
+        """How many write jobs had this result."""
+        with self.ops("/metrics") as answer:
+            found = re.search(r'^hfd_store_jobs_total\{result="%s"\} (\d+)$' % result,
+                              answer.read().decode(), re.M)
+        return int(found.group(1)) if found else 0
 
     def test_read(self):
         """A read without memory fails alone: a GET, and a list by another thread."""
@@ -145,9 +156,12 @@ class Limits(real.unittest.TestCase):
                 self.assertEqual(self.went_away(), [])
 
     def test_write(self):
-        """A write without disk or memory is refused and not stored; the next one is."""
-        for code in (DISK, MEMORY):
+        """A write without disk or memory is refused and not stored; the next one is. The replica
+        stays ready. Its log has the reason, and its metrics have what the alert WritesFail needs.
+        """
+        for code, result in ((DISK, "IO"), (MEMORY, "NOMEM")):
             with self.subTest(code):
+                failed = self.failed(result)
                 postgres.query(self.place.url, FAIL_WRITES % code)
                 try:
                     self.refused(self.put("full"))
@@ -157,6 +171,10 @@ class Limits(real.unittest.TestCase):
                 finally:
                     postgres.query(self.place.url, WRITE_AGAIN)
                 self.assertEqual(self.went_away(), [])
+                self.assertEqual(self.failed(result), failed + 1)
+                told = [r for r in self.server.records() if r["msg"] == "request failed"]
+                self.assertEqual(told[-1]["rc"], result)
+                self.assertIn("(%s)" % code, told[-1]["detail"])
         self.assertEqual(self.put("full").status, 202)
 
     def test_session(self):

@@ -57,12 +57,19 @@ void hfd_pg_line(const char *text, char *out, size_t cap)
 }
 
 /*
- * libpq has no codes for its own failures. Its words are "out of memory" or "cannot allocate memory
- * for input buffer". A read then fails alone, as the server is well. A writer connects anew.
+ * Words alone tell that libpq has no memory. Its own failures have no SQLSTATE, errno does not
+ * last, and the result it then gives is an error as any other. The second one is also the system's
+ * word for ENOMEM. This program sets no locale, so none of them is translated.
+ *
+ * A read then fails alone, as the server is well. A writer connects anew. A mistake costs one read:
+ * the next one tries again, and finds out whether the server is away.
  */
 static hfd_rc code_of_libpq(const struct hfd_db *db, const char *said)
 {
-    return db->mode != HFD_DB_WRITER && strstr(said, "memory") != NULL ? HFD_NOMEM : HFD_AWAY;
+    const bool poor =
+        strstr(said, "out of memory") != NULL || strcasestr(said, "cannot allocate memory") != NULL;
+
+    return poor && db->mode != HFD_DB_WRITER ? HFD_NOMEM : HFD_AWAY;
 }
 
 static void set_broken(struct hfd_db *db, const struct hfd_err *cause)

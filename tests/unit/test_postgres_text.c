@@ -175,7 +175,11 @@ static void memory_of_libpq_is_its_own(void **state)
     } cases[] = {
         {"out of memory\n", HFD_DB_READER, HFD_NOMEM},
         {"cannot allocate memory for input buffer\n", HFD_DB_POINTS, HFD_NOMEM},
+        {"out of memory for query result\n", HFD_DB_READER, HFD_NOMEM},
+        {"could not receive data from server: Cannot allocate memory\n", HFD_DB_READER, HFD_NOMEM},
         {"out of memory\n", HFD_DB_WRITER, HFD_AWAY},
+        {"invalid connection state, probably indicative of memory corruption\n", HFD_DB_READER,
+         HFD_AWAY},
         {"server closed the connection unexpectedly\n", HFD_DB_READER, HFD_AWAY},
         {"no answer within store.answer_timeout", HFD_DB_READER, HFD_AWAY},
     };

@@ -79,9 +79,8 @@ static hfd_rc next_row(struct hfd_row_in *in, const char *what, bool *row, struc
     return rc;
 }
 
-/* Reads the one row of in->st, and finishes it. */
-static hfd_rc read_one(struct hfd_row_in *in, const struct hfd_row_form *form, void *row,
-                       struct hfd_err *err)
+hfd_rc hfd_row_one_by(struct hfd_row_in *in, const struct hfd_row_form *form, void *row,
+                      struct hfd_err *err)
 {
     bool there;
     bool more = false;
@@ -103,15 +102,7 @@ hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form, struct 
 {
     struct hfd_row_in in = {.st = st, .mem = mem};
 
-    return read_one(&in, form, row, err);
-}
-
-hfd_rc hfd_row_one_unchecked(struct hfd_stmt *st, const struct hfd_row_form *form,
-                             struct hfd_arena *mem, void *row, struct hfd_err *err)
-{
-    struct hfd_row_in in = {.st = st, .mem = mem, .unchecked = true};
-
-    return read_one(&in, form, row, err);
+    return hfd_row_one_by(&in, form, row, err);
 }
 
 static void read_number(struct hfd_row_in *in, void *out)

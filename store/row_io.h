@@ -25,8 +25,8 @@ struct hfd_row_in {
     struct hfd_stmt *st;
     struct hfd_arena *mem;
     int at;
-    bool unchecked; /* checksums are not compared */
-    bool bad;       /* a value that the program never writes, or a checksum that does not match */
+    int64_t *sums; /* where the next checksum goes, and none is compared; NULL = all are compared */
+    bool bad;      /* a value that the program never writes, or a checksum that does not match */
     struct hfd_row_name name; /* of the row whose checksum does not match */
 };
 
@@ -60,9 +60,9 @@ struct hfd_row_list {
 HFD_MUST_CHECK hfd_rc hfd_row_one(struct hfd_stmt *st, const struct hfd_row_form *form,
                                   struct hfd_arena *mem, void *row, struct hfd_err *err);
 
-/** As hfd_row_one, but the row has no checksum yet. */
-HFD_MUST_CHECK hfd_rc hfd_row_one_unchecked(struct hfd_stmt *st, const struct hfd_row_form *form,
-                                            struct hfd_arena *mem, void *row, struct hfd_err *err);
+/** As hfd_row_one, with a cursor of the caller's, which has st. */
+HFD_MUST_CHECK hfd_rc hfd_row_one_by(struct hfd_row_in *in, const struct hfd_row_form *form,
+                                     void *row, struct hfd_err *err);
 
 /** Reads all rows that st gives into an array in mem, and finishes st. */
 HFD_MUST_CHECK hfd_rc hfd_row_all(struct hfd_stmt *st, const struct hfd_row_form *form,

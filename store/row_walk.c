@@ -66,13 +66,35 @@ static hfd_rc set_last(struct walk *w, const struct hfd_unit_key *key, struct hf
                : hfd_fail_nomem(err, "walk through the rows of a table");
 }
 
+static void bind_key(const struct walk *w, struct hfd_stmt *st, const struct hfd_unit_key *key)
+{
+    hfd_stmt_text(st, 1, key->first);
+    if (w->table->key_texts > 1)
+        hfd_stmt_text(st, 2, key->second);
+}
+
+/* Reads a row. @param in  says what becomes of its checksums */
+static hfd_rc read_row(struct walk *w, struct hfd_txn *tx, const struct hfd_unit_key *key,
+                       struct hfd_row_in *in, struct hfd_err *err)
+{
+    void *row = hfd_arena_alloc(&w->page, w->table->form->size);
+    hfd_rc rc = row != NULL ? hfd_db_prepare(tx->db, w->table->get, &in->st, err)
+                            : hfd_fail_nomem(err, "read a row");
+
+    if (rc != HFD_OK)
+        return rc;
+    bind_key(w, in->st, key);
+    in->mem = &w->page;
+    return hfd_row_one_by(in, w->table->form, row, err);
+}
+
 /* ---- checking ---- */
 
 static hfd_rc check_row(struct walk *w, struct hfd_txn *tx, const struct hfd_unit_key *key,
                         struct hfd_row_findings *findings, struct hfd_err *err)
 {
     const struct hfd_arena_mark mark = hfd_arena_mark(&w->page);
-    const hfd_rc rc = w->table->check(tx, key, &w->page, err);
+    const hfd_rc rc = read_row(w, tx, key, &(struct hfd_row_in){.sums = NULL}, err);
     const bool damaged = rc == HFD_DAMAGED || rc == HFD_NOT_FOUND || rc == HFD_CORRUPT;
 
     hfd_arena_rewind(&w->page, mark);
@@ -117,6 +139,24 @@ hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_row_findings *findings, str
 
 /* ---- filling ---- */
 
+static hfd_rc fill_row(struct walk *w, struct hfd_txn *tx, const struct hfd_unit_key *key,
+                       struct hfd_err *err)
+{
+    int64_t sums[HFD_SUMS_MAX];
+    struct hfd_row_in in = {.sums = sums};
+    struct hfd_stmt *st;
+    hfd_rc rc = read_row(w, tx, key, &in, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_row_write(tx, w->table->fill, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    bind_key(w, st, key);
+    for (int i = 0; sums + i < in.sums; i++)
+        hfd_stmt_i64(st, w->table->key_texts + 1 + i, sums[i]);
+    return hfd_stmt_run(st, NULL, err);
+}
+
 static hfd_rc fill_page(struct walk *w, struct hfd_txn *tx, size_t *count, struct hfd_err *err)
 {
     const struct hfd_unit_key *keys;
@@ -130,7 +170,7 @@ static hfd_rc fill_page(struct walk *w, struct hfd_txn *tx, size_t *count, struc
     for (size_t i = 0; rc == HFD_OK && i < page.count; i++) {
         const struct hfd_arena_mark mark = hfd_arena_mark(&w->page);
 
-        rc = w->table->fill(tx, &keys[i], &w->page, err);
+        rc = fill_row(w, tx, &keys[i], err);
         hfd_arena_rewind(&w->page, mark);
         w->rows++;
     }

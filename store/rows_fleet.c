@@ -18,7 +18,7 @@
     "deleted_us, created_by, updated_by, deleted_by, sum, doc_sum"
 #define FLEET_COLUMNS "seq, " FLEET_COLUMNS_GIVEN
 
-static const char sql_fleet_get[] =
+const char hfd_fleet_get_sql[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
 static const char sql_fleet_at[] =
     "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq = ?1";
@@ -105,7 +105,7 @@ static void read_head(struct hfd_row_in *in, void *out)
     hfd_row_check(in, hfd_fleet_sum(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
 }
 
-void hfd_fleet_read(struct hfd_row_in *in, void *out)
+static void read_fleet(struct hfd_row_in *in, void *out)
 {
     const struct hfd_fleet_row *row = out;
 
@@ -114,8 +114,8 @@ void hfd_fleet_read(struct hfd_row_in *in, void *out)
                   &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
 }
 
-static const struct hfd_row_form fleet_form = {"HyperFleet resource", hfd_fleet_read,
-                                               sizeof(struct hfd_fleet_row)};
+const struct hfd_row_form hfd_fleet_form = {"HyperFleet resource", read_fleet,
+                                            sizeof(struct hfd_fleet_row)};
 static const struct hfd_row_form head_form = {"HyperFleet resource", read_head,
                                               sizeof(struct hfd_fleet_row)};
 
@@ -161,16 +161,6 @@ static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
 
 /* ---- reading ---- */
 
-hfd_rc hfd_fleet_row_prepare(struct hfd_txn *tx, hfd_slice id, struct hfd_stmt **out,
-                             struct hfd_err *err)
-{
-    const hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_get, out, err);
-
-    if (rc == HFD_OK)
-        hfd_stmt_text(*out, 1, hfd_row_some(id));
-    return rc;
-}
-
 hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
@@ -181,10 +171,11 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
 
     if (kept != NULL)
         return hfd_unit_give(kept, mem, out, err);
-    rc = hfd_fleet_row_prepare(tx, id, &st, err);
+    rc = hfd_db_prepare(tx->db, hfd_fleet_get_sql, &st, err);
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_row_one(st, &fleet_form, mem, out, err);
+    hfd_stmt_text(st, 1, hfd_row_some(id));
+    rc = hfd_row_one(st, &hfd_fleet_form, mem, out, err);
     if (rc == HFD_OK)
         (void)hfd_unit_keep(tx, &kept_form, out);
     else if (rc == HFD_NOT_FOUND)
@@ -203,7 +194,7 @@ hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
     if (rc != HFD_OK)
         return rc;
     hfd_stmt_i64(st, 1, seq);
-    return hfd_row_one(st, &fleet_form, mem, out, err);
+    return hfd_row_one(st, &hfd_fleet_form, mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *name,
@@ -219,7 +210,7 @@ hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *na
     hfd_stmt_i64(st, 1, name->kind);
     hfd_stmt_text(st, 2, hfd_row_some(name->owner_id));
     hfd_stmt_text(st, 3, hfd_row_some(name->name));
-    return hfd_row_one(st, &fleet_form, mem, out, err);
+    return hfd_row_one(st, &hfd_fleet_form, mem, out, err);
 }
 
 static hfd_rc read_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
@@ -281,14 +272,14 @@ hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query 
     hfd_stmt_i64(st, 1, query->after_us);
     hfd_stmt_i64(st, 2, query->after_seq);
     hfd_stmt_i64(st, 3, query->limit);
-    rc = all_fleet(st, &fleet_form, mem, out, err);
+    rc = all_fleet(st, &hfd_fleet_form, mem, out, err);
     out->total = (int64_t)out->count;
     return rc;
 }
 
 hfd_rc hfd_fleet_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key, struct hfd_err *err)
 {
-    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_fleet_get}, key, err);
+    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, hfd_fleet_get_sql}, key, err);
 }
 
 hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via, hfd_slice key,

@@ -12,10 +12,8 @@ extern const size_t hfd_fleet_texts[HFD_FLEET_TEXTS];
 /** The checksum of the head of a row, and that of its documents. */
 int64_t hfd_fleet_sum(const struct hfd_fleet_row *row);
 int64_t hfd_fleet_doc_sum(const struct hfd_fleet_row *row);
-/** Reads a row and compares its checksums: hfd_row_read. */
-void hfd_fleet_read(struct hfd_row_in *in, void *out);
-/** Gets the statement that reads a row by its id, bound. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_prepare(struct hfd_txn *tx, hfd_slice id, struct hfd_stmt **out,
-                                            struct hfd_err *err);
+/** The whole row, and the SQL that reads it by its id. */
+extern const struct hfd_row_form hfd_fleet_form;
+extern const char hfd_fleet_get_sql[];
 
 #endif

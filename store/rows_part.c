@@ -259,50 +259,5 @@ hfd_rc hfd_part_row_follow_fleet(struct hfd_txn *tx, const char *via, hfd_slice 
 
 /* ---- checksums ---- */
 
-static hfd_rc get_part(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                       struct hfd_part_row *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_text(st, 2, key->second);
-    return hfd_row_one(st, &part_form, mem, out, err);
-}
-
-static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                        struct hfd_err *err)
-{
-    struct hfd_part_row row;
-
-    return get_part(tx, key, mem, &row, err);
-}
-
-static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                       struct hfd_err *err)
-{
-    static const struct hfd_row_form form = {
-        .what = "part", .read = read_part, .size = sizeof(struct hfd_part_row)};
-    struct hfd_part_row row;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_part_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_text(st, 2, key->second);
-    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_part_fill, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_text(st, 2, key->second);
-    hfd_stmt_i64(st, 3, sum_of(&row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-const struct hfd_sum_table hfd_part_sums = {"part", sql_part_keys, sql_part_open, check_row,
-                                            fill_row};
+const struct hfd_sum_table hfd_part_sums = {
+    "part", &part_form, sql_part_keys, sql_part_open, sql_part_get, sql_part_fill, 2};

@@ -420,39 +420,5 @@ hfd_rc hfd_report_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
 
 /* ---- checksums ---- */
 
-static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                        struct hfd_err *err)
-{
-    struct hfd_report_row row;
-
-    return hfd_report_row_get(tx, &(struct hfd_report_key){key->first, key->second}, mem, &row,
-                              err);
-}
-
-static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                       struct hfd_err *err)
-{
-    static const struct hfd_row_form form = {
-        .what = "report", .read = read_report, .size = sizeof(struct hfd_report_row)};
-    struct hfd_report_row row;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_text(st, 2, key->second);
-    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_report_fill, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_text(st, 2, key->second);
-    hfd_stmt_i64(st, 3, sum_of(&row));
-    hfd_stmt_i64(st, 4, doc_sum_of(&row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-const struct hfd_sum_table hfd_report_sums = {"report", sql_report_keys, sql_report_open, check_row,
-                                              fill_row};
+const struct hfd_sum_table hfd_report_sums = {
+    "report", &report_form, sql_report_keys, sql_report_open, sql_report_get, sql_report_fill, 2};

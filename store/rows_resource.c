@@ -353,35 +353,10 @@ hfd_rc hfd_resource_row_follow(struct hfd_txn *tx, const char *via, hfd_slice ke
 
 /* ---- checksums ---- */
 
-static hfd_rc check_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                        struct hfd_err *err)
-{
-    struct hfd_resource_row row;
-
-    return hfd_resource_row_get(tx, key->first, mem, &row, err);
-}
-
-static hfd_rc fill_row(struct hfd_txn *tx, const struct hfd_unit_key *key, struct hfd_arena *mem,
-                       struct hfd_err *err)
-{
-    static const struct hfd_row_form form = {
-        .what = "driver resource", .read = read_resource, .size = sizeof(struct hfd_resource_row)};
-    struct hfd_resource_row row;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    rc = hfd_row_one_unchecked(st, &form, mem, &row, err);
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_resource_fill, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, key->first);
-    hfd_stmt_i64(st, 2, sum_of(&row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-const struct hfd_sum_table hfd_resource_sums = {"resource", sql_resource_keys, sql_resource_open,
-                                                check_row, fill_row};
+const struct hfd_sum_table hfd_resource_sums = {"resource",
+                                                &resource_form,
+                                                sql_resource_keys,
+                                                sql_resource_open,
+                                                sql_resource_get,
+                                                sql_resource_fill,
+                                                1};

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define AGAIN_US (600 * HFD_US_PER_S)
+#define SOON_US (30 * HFD_US_PER_S) /* after a failure: the database may be away for a moment */
 #define NONE (-1)
 
 struct hfd_serve_reseal {
@@ -22,6 +23,7 @@ struct hfd_serve_reseal {
     pthread_cond_t changed;
     bool wanted, news; /* under the lock; news: other shards may be held */
     int64_t due_us;    /* mono; of the thread, as the rest */
+    bool failing;      /* the last work failed, and the log says so */
     int64_t epoch;     /* of the common shard, when it worked last; NONE = it did not */
     atomic_bool stop;
 };
@@ -45,6 +47,17 @@ static hfd_rc count_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
+/* Notes a failure. The first one in a row is logged. */
+static void note_failure(struct hfd_serve_reseal *r, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc != HFD_OK && !r->failing && !atomic_load(&r->stop))
+        HFD_LOG(HFD_LOG_ERROR, "stored secrets are not all sealed with the active key",
+                HFD_LOG_CSTR("error", err->msg));
+    r->failing = rc != HFD_OK;
+    if (r->failing)
+        r->due_us = hfd_clock_mono_us(&hfd_clock_system) + SOON_US;
+}
+
 static void work(struct hfd_serve_reseal *r)
 {
     /* Two replicas that work do no harm: each step is one transaction and may be repeated. */
@@ -64,9 +77,7 @@ static void work(struct hfd_serve_reseal *r)
     if (all.count > 0)
         HFD_LOG(HFD_LOG_INFO, "stored secrets are sealed with the active key",
                 HFD_LOG_INT("rows", all.count));
-    if (rc != HFD_OK && !atomic_load(&r->stop))
-        HFD_LOG(HFD_LOG_ERROR, "stored secrets are not all sealed with the active key",
-                HFD_LOG_CSTR("error", err.msg));
+    note_failure(r, rc, &err);
 }
 
 /*

@@ -1,7 +1,8 @@
 /*
  * The thread of `serve` that seals stored secrets again after a rotation of keys (reseal.h), and
  * counts what still needs each key. It works at the start, when it is woken, when it takes over the
- * common shard, and every ten minutes. With a single key it does nothing. Thread: main.
+ * common shard, every ten minutes, and 30 s after a failure. With a single key it does nothing.
+ * Thread: main.
  */
 #ifndef HFD_CLI_SERVE_RESEAL_H
 #define HFD_CLI_SERVE_RESEAL_H

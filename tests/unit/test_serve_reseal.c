@@ -8,12 +8,14 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/core/keyring_file.h"
+#include "driver/core/reseal.h"
 #include "driver/replica/keeper_int.h"
 #include "store/migrate.h"
 #include "store/rows_ring_key.h"
 #include "tests/lib/place.h"
 #include "tests/lib/world.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -51,6 +53,37 @@ void __wrap_hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hol
     for (int i = 0; i < REPLICAS; i++)
         if (k != NULL && k == atomic_load(&looks[i].keeper))
             atomic_fetch_add(&looks[i].count, 1);
+}
+
+/* ---- failures, and time that a thread waits for the next work ---- */
+
+static struct {
+    atomic_int left;  /* works that will fail */
+    atomic_int count; /* those that failed */
+} failures;
+
+hfd_rc __real_hfd_reseal_all(struct hfd_reseal *r, struct hfd_err *err);
+hfd_rc __wrap_hfd_reseal_all(struct hfd_reseal *r, struct hfd_err *err);
+
+hfd_rc __wrap_hfd_reseal_all(struct hfd_reseal *r, struct hfd_err *err)
+{
+    if (atomic_load(&failures.left) == 0)
+        return __real_hfd_reseal_all(r, err);
+    atomic_fetch_sub(&failures.left, 1);
+    atomic_fetch_add(&failures.count, 1);
+    return hfd_fail(err, HFD_AWAY, "of the test");
+}
+
+int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t);
+
+/* A minute is over at once, and ten are not. */
+int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+{
+    const int64_t left_us = t->tv_sec * HFD_US_PER_S - hfd_clock_mono_us(&hfd_clock_system);
+
+    return left_us > 0 && left_us <= 60 * HFD_US_PER_S ? ETIMEDOUT
+                                                       : __real_pthread_cond_timedwait(c, m, t);
 }
 
 /*
@@ -251,12 +284,27 @@ static void a_late_holder_does_not_seal(void **state)
     assert_int_equal(not_sealed(fx), 0);
 }
 
+/* Work that failed is tried again soon, with nothing to wake it, until it succeeds. */
+static void failed_work_is_tried_again_soon(void **state)
+{
+    struct fixture *fx = *state;
+
+    atomic_store(&failures.count, 0);
+    atomic_store(&failures.left, 3);
+    start_thread(fx, 0);
+    for (int i = 0; i < PATIENCE && not_sealed(fx) > 0; i++)
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(not_sealed(fx), 0);
+    assert_int_equal(atomic_load(&failures.count), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_holder_alone_seals, setup, teardown),
         cmocka_unit_test_setup_teardown(another_replica_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(a_late_holder_does_not_seal, setup, teardown),
+        cmocka_unit_test_setup_teardown(failed_work_is_tried_again_soon, setup, teardown),
     };
 
     hfd_log_set_fd(open("/dev/null", O_WRONLY | O_CLOEXEC));

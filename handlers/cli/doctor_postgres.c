@@ -57,6 +57,10 @@ static void say_settings(const struct look *l)
             "this program knows schema %zu: rows are not read here, ask with the version that "
             "serves",
             hfd_migrations_count);
+    if (f->schema < (int64_t)hfd_migrations_count && !f->may_create)
+        say(l, "database", false,
+            "this user may not make tables: make it the owner of the database, or GRANT CREATE on "
+            "its schema");
 }
 
 /* synchronous_commit is never off here. Without a synchronous standby all its values are one. */

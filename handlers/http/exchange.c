@@ -464,11 +464,18 @@ static void fill_view(struct hfd_exchange *x)
 
 static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
 {
+    const struct hfd_app *app = hfd_exchange_app(x);
+    const char *waits = app->not_ready != NULL ? app->not_ready(app->not_ready_ctx) : NULL;
     char message[MESSAGE_MAX_BYTES], allow[HFD_ALLOW_TEXT_MAX];
     hfd_slice allow_copy;
+    struct hfd_err err;
 
+    if (outcome == HFD_ROUTE_NO_PATH && waits != NULL) { /* for the parts that serve it */
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_AWAY, "%s", waits), &err);
+        return;
+    }
     if (outcome == HFD_ROUTE_NO_PATH) {
-        if (x->match.dialect == HFD_DIALECT_FLEET && hfd_exchange_app(x)->without_fleet)
+        if (x->match.dialect == HFD_DIALECT_FLEET && app->without_fleet)
             (void)snprintf(message, sizeof(message),
                            "This driver works with a remote HyperFleet and serves no HyperFleet "
                            "API itself; ask the remote one");

@@ -12,6 +12,7 @@ static const char sql_facts[] =
     " current_setting('synchronous_standby_names'),"
     " pg_is_in_recovery()::int::bigint,"
     " (SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'Patroni%'),"
+    " COALESCE(has_schema_privilege(current_schema(), 'CREATE'), false)::int::bigint,"
     " LEAST(current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint,"
     "  NULLIF(d.datconnlimit, -1)::bigint, (SELECT NULLIF(rolconnlimit, -1)::bigint FROM pg_roles WHERE rolname = current_user)),"
     " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
@@ -82,6 +83,7 @@ static hfd_rc read_settings(const struct look *l, struct hfd_pg_facts *f, struct
             *texts[at] = hfd_stmt_col_text(st, at, l->mem);
         f->standby = hfd_stmt_col_i64(st, at++) != 0;
         f->patroni = hfd_stmt_col_i64(st, at++) != 0;
+        f->may_create = hfd_stmt_col_i64(st, at++) != 0;
         f->connections = hfd_stmt_col_i64(st, at++);
         f->in_use = hfd_stmt_col_i64(st, at++);
         rc = hfd_stmt_step(st, &row, err); /* tells of a column that could not be read */

@@ -20,6 +20,7 @@ struct hfd_pg_facts {
     hfd_slice standby_names; /* synchronous_standby_names; empty = none is synchronous */
     bool standby;            /* it is no primary */
     bool patroni;            /* a session of Patroni is there */
+    bool may_create;         /* this user may make tables */
     int64_t connections;     /* that this user may have in this database, together */
     int64_t in_use;          /* of them, by whatever */
     int64_t schema;          /* version; 0 = no tables yet */

@@ -78,6 +78,7 @@ class Handover(real.unittest.TestCase):
         self.database.pause()
         server.spawn()
         eventually(lambda: self.lives(port), "it answers while it waits", LIMIT_S)
+        self.waits(port)
         for prober in probers:
             prober.start()
         self.database.resume()
@@ -91,6 +92,16 @@ class Handover(real.unittest.TestCase):
         self.assertTrue(ready, server.tail())
         self.assertEqual(server.sigterm(), 0, server.tail())
         return [fault for prober in probers for fault in prober.faults]
+
+    def waits(self, port):
+        """Its other pages are there soon."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_S)
+        self.addCleanup(connection.close)
+        for path in ("/", "/replicas"):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            self.assertEqual((answer.status, answer.getheader("Retry-After")), (503, "2"))
+            self.assertIn(b'"error":"AWAY"', answer.read())
 
     def lives(self, port):
         prober = Prober(port)
@@ -115,8 +126,12 @@ class Handover(real.unittest.TestCase):
                           self.refused("%s%s%s=nonsense" % (url, "&" if "?" in url else "?", name)))
         postgres.query(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
         postgres.query(url, "CREATE ROLE weak LOGIN PASSWORD 'weak'")
-        said = self.refused(re.sub("//[^@]*@", "//weak:weak@", url))
-        self.assertRegex(said, r"store: CREATE \w+ .*permission denied for schema public")
+        weak = re.sub("//[^@]*@", "//weak:weak@", url)
+        self.assertRegex(self.refused(weak),
+                         r"store: CREATE \w+ .*permission denied for schema public")
+        for who, told in ((url, False), (weak, True)):
+            done = run("doctor", "--store", who, "--keys", self.keys)
+            self.assertEqual("this user may not make tables" in done.stdout, told, done.stdout)
 
     def test_no_probe_is_refused(self):
         for _ in range(STARTS):

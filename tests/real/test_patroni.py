@@ -20,7 +20,7 @@ from lib import Client, Place, Server, cluster_input, eventually, guresid
 
 ALL = os.environ.get("PATRONI_ALL") == "1"
 CLIENTS = 4
-AWAY_S = float(os.environ.get("PATRONI_AWAY_S", "60")) # the longest time without an answer but 503
+AWAY_S = 30 # the longest time without an answer but 503
 PAUSE_S = 32
 FLAGS = ("--store-connect-timeout", "2s", "--store-answer-timeout", "3s")
 

@@ -4,6 +4,7 @@
  * also reads the files that it names. Writes nothing. Thread: main.
  */
 #include "driver/base/base.h"
+#include "driver/core/keyring_file.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/settings/settings_show.h"
@@ -33,6 +34,22 @@ static void warn_of_open(void *ctx, const char *key, const char *path, unsigned 
     warn(ctx, key, path, text);
 }
 
+/* A ring that is not there is no fault where the first start makes it. */
+static hfd_rc look_at_ring(struct hfd_settings *s, struct hfd_err *err)
+{
+    const char *path = hfd_cli_keys_path(s);
+    struct hfd_keyring *ring = NULL;
+    hfd_rc rc;
+
+    if (s->keys.len == 0)
+        return HFD_OK;
+    if (path == NULL)
+        return hfd_fail_nomem(err, "find the key ring");
+    rc = hfd_keyring_load(path, &ring, err);
+    hfd_keyring_free(ring);
+    return rc == HFD_NOT_FOUND && !hfd_settings_has_postgres(s) ? HFD_OK : rc;
+}
+
 static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
 {
     struct hfd_serve_hypershift hypershift;
@@ -49,7 +66,9 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     if (rc == HFD_OK)
         hfd_guard_free(guard);
     if (rc == HFD_OK)
-        rc = hfd_look_tls(s, warn_of_open, s, err);
+        rc = hfd_look_secrets(s, warn_of_open, s, err);
+    if (rc == HFD_OK)
+        rc = look_at_ring(s, err);
     if (rc == HFD_OK)
         rc = hfd_look_spec_schemas(s, &schemas, err);
     if (rc == HFD_OK)

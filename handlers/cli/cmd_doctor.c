@@ -211,7 +211,7 @@ static void look_at_settings(struct doctor *d)
         finding(d, "settings", err.msg);
     if (hfd_look_files(d->settings, find_open, d, &err) != HFD_OK)
         finding(d, "settings", err.msg);
-    if (hfd_look_tls(d->settings, find_open, d, &err) != HFD_OK)
+    if (hfd_look_secrets(d->settings, find_open, d, &err) != HFD_OK)
         finding(d, "settings", err.msg);
     if (hfd_serve_hypershift_open(&hypershift, d->settings, &err) != HFD_OK)
         finding(d, "settings", err.msg);

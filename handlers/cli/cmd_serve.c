@@ -121,7 +121,7 @@ static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_look_files(s->settings, NULL, NULL, err);
     if (rc == HFD_OK)
-        rc = hfd_look_tls(s->settings, log_open, s, err);
+        rc = hfd_look_secrets(s->settings, log_open, s, err);
     return exit_of_look(rc);
 }
 

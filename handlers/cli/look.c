@@ -5,6 +5,7 @@
 #include "handlers/cli/cli.h"
 #include "handlers/http/server.h"
 #include "handlers/http/tls.h"
+#include "store/postgres/password.h"
 
 #include <sys/stat.h>
 
@@ -60,18 +61,52 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_
     return rc == HFD_OK ? rc : placed(s, why.field, &why, err);
 }
 
-hfd_rc hfd_look_tls(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
-                    struct hfd_err *err)
+/* Tells of a secret file that every user may read. */
+static void tell_open(const char *key, const char *path, hfd_remote_open_file_fn *on_open,
+                      void *ctx)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && (st.st_mode & S_IROTH) != 0)
+        on_open(ctx, key, path, st.st_mode & 07777);
+}
+
+static hfd_rc look_at_tls(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
+                          struct hfd_err *err)
 {
     struct hfd_tls *tls;
     const hfd_rc rc = hfd_tls_open(s, &tls, err);
-    struct stat st;
 
     hfd_tls_free(tls);
-    if (rc == HFD_OK && on_open != NULL && s->tls_key_file.len > 0 &&
-        stat(s->tls_key_file.p, &st) == 0 && (st.st_mode & S_IROTH) != 0)
-        on_open(ctx, "tls.key_file", s->tls_key_file.p, st.st_mode & 07777);
+    if (rc == HFD_OK && s->tls_key_file.len > 0)
+        tell_open("tls.key_file", s->tls_key_file.p, on_open, ctx);
     return rc;
+}
+
+static hfd_rc look_at_password(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open,
+                               void *ctx, struct hfd_err *err)
+{
+    const char *path = s->store_password_file.p;
+    char password[HFD_PG_PASSWORD_MAX];
+    struct hfd_err why = {0};
+    hfd_rc rc;
+
+    if (s->store_password_file.len == 0)
+        return HFD_OK;
+    rc = hfd_pg_password_read(path, password, &why);
+    explicit_bzero(password, sizeof(password));
+    if (rc != HFD_OK)
+        return placed(s, "store.password_file", &why, err);
+    tell_open("store.password_file", path, on_open, ctx);
+    return HFD_OK;
+}
+
+hfd_rc hfd_look_secrets(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
+                        struct hfd_err *err)
+{
+    const hfd_rc rc = look_at_tls(s, on_open, ctx, err);
+
+    return rc == HFD_OK ? look_at_password(s, on_open, ctx, err) : rc;
 }
 
 hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out,

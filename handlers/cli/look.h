@@ -39,12 +39,13 @@ HFD_MUST_CHECK hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_op
                                      void *ctx, struct hfd_err *err);
 
 /**
- * Checks that the files of tls.* can be used.
- * @param on_open  receives the key file if every user may read it; may be NULL
+ * Checks that the files of tls.* and store.password_file can be used.
+ * @param on_open  receives those with a secret that every user may read
  * @return as hfd_look_files
  */
-HFD_MUST_CHECK hfd_rc hfd_look_tls(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open,
-                                   void *ctx, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_look_secrets(const struct hfd_settings *s,
+                                       hfd_remote_open_file_fn *on_open, void *ctx,
+                                       struct hfd_err *err);
 
 /**
  * Loads the schemas of fleet.spec_schema, if it is set.

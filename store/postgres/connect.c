@@ -4,9 +4,8 @@
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "store/postgres/fail.h"
+#include "store/postgres/password.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #define AGAIN_US (HFD_US_PER_S / 2) /* then one that refused is asked again */
 #define KEYWORDS_MAX 64
 #define VALUE_BYTES_MAX 512
-#define PASSWORD_BYTES_MAX 1024
 
 bool hfd_pg_list_item(hfd_slice list, unsigned at, hfd_slice *out)
 {
@@ -44,7 +42,7 @@ struct attempt {
     const char *values[KEYWORDS_MAX + 1];
     size_t count;
     char host[VALUE_BYTES_MAX], hostaddr[VALUE_BYTES_MAX], port[VALUE_BYTES_MAX];
-    char password[PASSWORD_BYTES_MAX];
+    char password[HFD_PG_PASSWORD_MAX];
 };
 
 static void add(struct attempt *a, const char *key, const char *value)
@@ -102,24 +100,6 @@ static unsigned count_hosts(const PQconninfoOption *options)
         most = n > most ? n : most;
     }
     return most;
-}
-
-static hfd_rc read_password(const char *path, char out[PASSWORD_BYTES_MAX], struct hfd_err *err)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    ssize_t n = fd >= 0 ? read(fd, out, PASSWORD_BYTES_MAX - 1) : -1;
-    const int why = errno;
-
-    if (fd >= 0)
-        (void)close(fd);
-    if (n < 0)
-        return hfd_fail(err, HFD_IO, "store.password_file: read %.100s: %s", path, strerror(why));
-    while (n > 0 && (out[n - 1] == '\n' || out[n - 1] == '\r'))
-        n--;
-    out[n] = '\0';
-    if (n == 0)
-        return hfd_fail(err, HFD_INVALID, "store.password_file: %.100s holds no password", path);
-    return HFD_OK;
 }
 
 /*
@@ -350,7 +330,7 @@ hfd_rc hfd_pg_reach(struct hfd_db *db, struct hfd_err *err)
             hfd_fail(err, HFD_INVALID,
                      "store: this is no URL of PostgreSQL: expected postgres://USER@HOST/DATABASE");
     else if (db->place.password_file != NULL)
-        rc = read_password(db->place.password_file, r->attempt.password, err);
+        rc = hfd_pg_password_read(db->place.password_file, r->attempt.password, err);
     if (rc == HFD_OK) {
         r->db = db;
         r->options = options;

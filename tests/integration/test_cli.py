@@ -204,6 +204,40 @@ class Cli(unittest.TestCase):
         self.assertIn('store: "postgres://u:***@127.0.0.1:1/db"', done.stdout)
         self.assertIn('data: ""', done.stdout)
 
+    def test_named_secrets(self):
+        """config check tries the key ring and the password that the settings name. A server with
+        such a password does not start.
+        """
+        ring, password, tokens = (os.path.join(self.dir, name)
+                                  for name in ("ring", "password", "tokens"))
+        url = {"HFD_STORE": "postgres://u@127.0.0.1:1/db", "HFD_AUTH_TOKENS_FILE": tokens,
+               "HFD_STORE_PASSWORD_FILE": password}
+        self.assertEqual(run("keygen", "--keys", ring, "--data", self.dir).returncode, 0)
+        check = ["config", "check", "--keys", ring]
+        for text, word in ((None, "No such file"), ("", "holds no password"),
+                           ("geheim\nsecond\n", "expected one password on one line")):
+            with self.subTest(text):
+                if text is not None:
+                    with open(password, "w", encoding="utf-8") as f:
+                        f.write(text)
+                for args in (check, ["serve", *check[2:]]):
+                    done = self.refused(args, ["store.password_file: ", password, word], env=url)
+                    self.assertNotIn("geheim", done.stdout + done.stderr)
+        with open(password, "w", encoding="utf-8") as f:
+            f.write("geheim\n")
+        os.chmod(password, 0o644)
+        done = run(*check, env=url)
+        self.assertEqual((done.returncode, done.stdout), (0, "ok\n"))
+        self.assertIn("store.password_file: %s: mode 0644" % password, done.stderr)
+        os.chmod(password, 0o600)
+        self.assertEqual(run(*check, env=url).stderr, "")
+        self.refused(check[:-1] + [ring + "x"], [ring + "x", "No such file"], env=url)
+        self.assertEqual(run("config", "check", "--keys", ring + "x").stdout, "ok\n",
+                         "the first start makes it")
+        with open(ring, "w", encoding="utf-8") as f:
+            f.write("rubbish\n")
+        self.refused(check, ["key ring " + ring, "line 1"], env=url)
+
     def test_bad_files(self):
         """Files that are no map of settings are refused with their name."""
         for text in ("- a\n- b\n", "just text\n", "a: [\n", "driver: &x {}\nlog: *x\n",

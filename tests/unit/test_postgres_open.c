@@ -1,8 +1,10 @@
 /* Opening a connection that cannot be had. No server is needed. */
 #include "driver/base/clock.h"
 #include "store/db.h"
+#include "store/postgres/password.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,11 +93,56 @@ static void bad_places_are_refused(void **state)
     }
 }
 
+/* Each text of a file of passwords, and what becomes of it. */
+static void a_password_is_one_line(void **state)
+{
+    static char longest[HFD_PG_PASSWORD_MAX], too_long[HFD_PG_PASSWORD_MAX + 1];
+    const struct {
+        hfd_slice text;
+        const char *password, *said;
+    } cases[] = {
+        {HFD_SLICE("x"), "x", NULL},
+        {HFD_SLICE("with a space\n"), "with a space", NULL},
+        {HFD_SLICE(" x \r\n\n"), " x ", NULL},
+        {{longest, sizeof(longest) - 1}, longest, NULL},
+        {HFD_SLICE(""), NULL, ": it holds no password"},
+        {HFD_SLICE("\n\n"), NULL, ": it holds no password"},
+        {HFD_SLICE("one\ntwo\n"), NULL, ": expected one password on one line"},
+        {HFD_SLICE("\nx"), NULL, ": expected one password on one line"},
+        {HFD_SLICE("a\0b"), NULL, ": expected one password on one line"},
+        {{too_long, sizeof(too_long) - 1}, NULL, ": it is too long"},
+        {{too_long, sizeof(too_long)}, NULL, ": it is too long"},
+    };
+    char path[] = "/tmp/hfd-password-XXXXXX", password[HFD_PG_PASSWORD_MAX];
+    const int fd = mkstemp(path);
+
+    (void)state;
+    memset(longest, 'x', sizeof(longest) - 1);
+    memset(too_long, 'x', sizeof(too_long));
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct hfd_err err = {0};
+        hfd_rc rc;
+
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, cases[i].text.p, cases[i].text.len, 0), cases[i].text.len);
+        rc = hfd_pg_password_read(path, password, &err);
+        assert_int_equal(rc, cases[i].password != NULL ? HFD_OK : HFD_INVALID);
+        if (cases[i].password != NULL)
+            assert_string_equal(password, cases[i].password);
+        else if (strstr(err.msg, cases[i].said) == NULL)
+            fail_msg("%zu: %s", i, err.msg);
+    }
+    (void)close(fd);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_silent_server_is_away),
         cmocka_unit_test(bad_places_are_refused),
+        cmocka_unit_test(a_password_is_one_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,18 @@ void hfd_buf_i64(struct hfd_buf *b, int64_t v);
  * Adds "2025-01-01T00:00:00Z" with quotes, and with as many fraction digits (up to 6) as needed.
  */
 void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us);
+/** Adds a lead, such as ",\"name\":", and a value as a JSON string. */
+static inline void hfd_buf_member_str(struct hfd_buf *b, const char *lead, hfd_slice s)
+{
+    hfd_buf_add(b, hfd_slice_of(lead));
+    hfd_buf_json_str(b, s);
+}
+/** Adds a lead, and a time as hfd_buf_json_time does. */
+static inline void hfd_buf_member_time(struct hfd_buf *b, const char *lead, int64_t at_us)
+{
+    hfd_buf_add(b, hfd_slice_of(lead));
+    hfd_buf_json_time(b, at_us);
+}
 /**
  * Adds base64url without padding. It reads a table, so it is for public bytes only, such as
  * ciphertext.

@@ -53,8 +53,7 @@ hfd_rc hfd_backup_note_format(const struct hfd_backup_note *note, const struct h
     hfd_buf_addf(&b, "{\"hyperfleet_driver_backup\":%d,\"version\":\"%s\",\"taken_time\":", FORM,
                  HFD_VERSION);
     hfd_buf_json_time(&b, note->taken_us);
-    hfd_buf_lit(&b, ",\"clock_time\":");
-    hfd_buf_json_time(&b, note->clock_us);
+    hfd_buf_member_time(&b, ",\"clock_time\":", note->clock_us);
     hfd_buf_addf(&b, ",\"resources\":%lld,\"database_bytes\":%lld,\"keys\":[",
                  (long long)note->resources, (long long)note->bytes);
     for (size_t i = 0; i < note->key_count; i++) {

@@ -22,8 +22,7 @@ static hfd_rc add_part(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
     hfd_slice labels = HFD_SLICE("");
     hfd_rc rc = hfd_labels_given(row->labels, c->mem, &labels, c->err);
 
-    hfd_buf_lit(b, "{\"name\":");
-    hfd_buf_json_str(b, row->name);
+    hfd_buf_member_str(b, "{\"name\":", row->name);
     hfd_buf_lit(b, ",\"spec\":");
     hfd_buf_add(b, row->spec);
     hfd_buf_lit(b, ",\"labels\":");
@@ -87,8 +86,7 @@ static hfd_rc add_nodepool(const struct hfd_ctx *c, const struct ordered *o, str
 {
     if (o->count == 0)
         return HFD_OK;
-    hfd_buf_lit(b, "\"cluster_id\":");
-    hfd_buf_json_str(b, o->rows[0].owner_id);
+    hfd_buf_member_str(b, "\"cluster_id\":", o->rows[0].owner_id);
     hfd_buf_lit(b, ",\"nodepool\":");
     return add_part(c, &o->rows[0], b);
 }
@@ -99,8 +97,7 @@ static hfd_rc make_input(const struct hfd_ctx *c, const struct ordered *o, struc
     hfd_rc rc;
 
     hfd_buf_init(&b, INPUT_MAX_BYTES);
-    hfd_buf_lit(&b, "{\"type\":");
-    hfd_buf_json_str(&b, out->item.type);
+    hfd_buf_member_str(&b, "{\"type\":", out->item.type);
     hfd_buf_lit(&b, ",\"driver\":{\"values\":{");
     rc = out->item.kind == HFD_KIND_CLUSTER ? add_cluster(c, o, &b) : add_nodepool(c, o, &b);
     hfd_buf_lit(&b, "}}}");

@@ -153,15 +153,12 @@ void hfd_hint_shift(struct hfd_hint *h, int64_t skew_us)
 
 void hfd_hint_format(struct hfd_buf *b, const struct hfd_hint *h)
 {
-    hfd_buf_lit(b, "{\"status\":");
-    hfd_buf_json_str(b, hfd_slice_of(h->status));
+    hfd_buf_member_str(b, "{\"status\":", hfd_slice_of(h->status));
     add_time(b, "estimated_completion_time", h->estimated_us);
     add_time(b, "timeout", h->deadline_us);
     add_time(b, "timeout_deadline", h->deadline_us);
     add_time(b, "current_time", h->now_us);
-    if (h->message.len > 0) {
-        hfd_buf_lit(b, ",\"message\":");
-        hfd_buf_json_str(b, h->message);
-    }
+    if (h->message.len > 0)
+        hfd_buf_member_str(b, ",\"message\":", h->message);
     hfd_buf_addc(b, '}');
 }

@@ -214,8 +214,7 @@ static hfd_rc read_canonical(struct reading *r, const json_t *doc)
     add_equal(&b, json_object_get(driver, "values"));
     hfd_buf_lit(&b, "},\"resource\":");
     add_equal(&b, json_object_get(doc, "resource"));
-    hfd_buf_lit(&b, ",\"type\":");
-    hfd_buf_json_str(&b, r->out->type);
+    hfd_buf_member_str(&b, ",\"type\":", r->out->type);
     hfd_buf_addc(&b, '}');
     return keep(&b, r->mem, &r->out->canonical, r->err);
 }

@@ -131,13 +131,6 @@ static hfd_rc add_mapped(const struct hfd_ctx *c, const struct hfd_part *main,
     return HFD_OK;
 }
 
-/* lead: what stands before the value, as in ",\"name\":". */
-static void member(struct hfd_buf *b, const char *lead, hfd_slice value)
-{
-    hfd_buf_add(b, hfd_slice_of(lead));
-    hfd_buf_json_str(b, value);
-}
-
 static void href_member(struct hfd_buf *b, const struct hfd_fleet_row *row)
 {
     hfd_buf_lit(b, ",\"href\":\"");
@@ -155,9 +148,9 @@ static void nodepool_list(struct hfd_buf *b, const struct hfd_parts *parts)
 
         if (p->row.kind != HFD_KIND_NODEPOOL || !p->view.exists || p->row.leaving)
             continue;
-        member(b, first ? "{\"name\":" : ",{\"name\":", p->fleet.name);
+        hfd_buf_member_str(b, first ? "{\"name\":" : ",{\"name\":", p->fleet.name);
         first = false;
-        member(b, ",\"id\":", p->fleet.id);
+        hfd_buf_member_str(b, ",\"id\":", p->fleet.id);
         href_member(b, &p->fleet);
         hfd_buf_addc(b, '}');
     }
@@ -169,16 +162,16 @@ static void add_values(struct hfd_buf *b, const struct hfd_parts *parts,
 {
     const struct hfd_fleet_row *own = &parts->items[0].fleet;
 
-    member(b, "{\"name\":", own->name);
-    member(b, ",\"cluster_id\":", row->cluster_id);
+    hfd_buf_member_str(b, "{\"name\":", own->name);
+    hfd_buf_member_str(b, ",\"cluster_id\":", row->cluster_id);
     if (row->kind == HFD_KIND_NODEPOOL)
-        member(b, ",\"nodepool_id\":", own->id);
+        hfd_buf_member_str(b, ",\"nodepool_id\":", own->id);
     href_member(b, own);
-    member(b, ",\"health\":", hfd_slice_of(outcome->health));
+    hfd_buf_member_str(b, ",\"health\":", hfd_slice_of(outcome->health));
     if (outcome->health_reason.len > 0)
-        member(b, ",\"health_reason\":", outcome->health_reason);
+        hfd_buf_member_str(b, ",\"health_reason\":", outcome->health_reason);
     if (outcome->health_message.len > 0)
-        member(b, ",\"health_message\":", outcome->health_message);
+        hfd_buf_member_str(b, ",\"health_message\":", outcome->health_message);
     nodepool_list(b, parts);
 }
 

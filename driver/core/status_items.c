@@ -236,8 +236,7 @@ static void format_pseudo(const struct listing *l, const struct hfd_fleet_row *r
     hfd_buf_addf(b, "{\"apiVersion\":\"hyperfleet.io/v1\",\"kind\":\"%s\",\"metadata\":{\"name\":",
                  kind_name(row->kind));
     hfd_buf_json_str(b, row->name);
-    hfd_buf_lit(b, ",\"uid\":");
-    hfd_buf_json_str(b, row->id);
+    hfd_buf_member_str(b, ",\"uid\":", row->id);
     hfd_buf_lit(b, ",\"generation\":");
     hfd_buf_i64(b, row->generation);
     hfd_buf_lit(b, ",\"labels\":");

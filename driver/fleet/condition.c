@@ -302,18 +302,6 @@ hfd_rc hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem, struct hfd_
     return HFD_CORRUPT;
 }
 
-static void add_text(struct hfd_buf *b, hfd_slice key, hfd_slice text)
-{
-    hfd_buf_add(b, key);
-    hfd_buf_json_str(b, text);
-}
-
-static void add_time(struct hfd_buf *b, hfd_slice key, int64_t at_us)
-{
-    hfd_buf_add(b, key);
-    hfd_buf_json_time(b, at_us);
-}
-
 void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, bool of_report)
 {
     if (cs->count > HFD_CONDITIONS_MAX && b->rc == HFD_OK)
@@ -324,20 +312,19 @@ void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, b
 
         if (i > 0)
             hfd_buf_addc(b, ',');
-        hfd_buf_lit(b, "{\"type\":");
-        hfd_buf_json_str(b, c->type);
-        add_text(b, HFD_SLICE(",\"status\":"), hfd_slice_of(hfd_status_name(c->status)));
+        hfd_buf_member_str(b, "{\"type\":", c->type);
+        hfd_buf_member_str(b, ",\"status\":", hfd_slice_of(hfd_status_name(c->status)));
         if (c->reason.len > 0)
-            add_text(b, HFD_SLICE(",\"reason\":"), c->reason);
+            hfd_buf_member_str(b, ",\"reason\":", c->reason);
         if (c->message.len > 0)
-            add_text(b, HFD_SLICE(",\"message\":"), c->message);
+            hfd_buf_member_str(b, ",\"message\":", c->message);
         if (!of_report) {
             hfd_buf_lit(b, ",\"observed_generation\":");
             hfd_buf_i64(b, c->observed_generation);
-            add_time(b, HFD_SLICE(",\"created_time\":"), c->created_us);
-            add_time(b, HFD_SLICE(",\"last_updated_time\":"), c->last_updated_us);
+            hfd_buf_member_time(b, ",\"created_time\":", c->created_us);
+            hfd_buf_member_time(b, ",\"last_updated_time\":", c->last_updated_us);
         }
-        add_time(b, HFD_SLICE(",\"last_transition_time\":"), c->last_transition_us);
+        hfd_buf_member_time(b, ",\"last_transition_time\":", c->last_transition_us);
         hfd_buf_addc(b, '}');
     }
     hfd_buf_addc(b, ']');

@@ -35,8 +35,7 @@ static void add_units(struct hfd_buf *b, const char *name, const struct hfd_heal
 static void add_node(struct hfd_buf *b, const struct hfd_health_node *node,
                      const struct hfd_health_node_facts *facts)
 {
-    hfd_buf_lit(b, "{\"nodeName\":");
-    hfd_buf_json_str(b, node->name);
+    hfd_buf_member_str(b, "{\"nodeName\":", node->name);
     hfd_buf_addc(b, ',');
     add_bool(b, "Healthy", facts->healthy);
     hfd_buf_addc(b, ',');
@@ -74,10 +73,8 @@ void hfd_health_format(struct hfd_buf *b, const struct hfd_health_view *view)
     hfd_buf_add(b, (hfd_slice){view->text.p, view->text.len - 1}); /* without the last brace */
     hfd_buf_addf(b, ",\"health\":{\"overall\":\"%s\",", hfd_health_overall_name(v->overall));
     add_bool(b, "stale", v->stale);
-    if (view->document.has_status) {
-        hfd_buf_lit(b, ",\"last_updated\":");
-        hfd_buf_json_time(b, view->document.updated_us);
-    }
+    if (view->document.has_status)
+        hfd_buf_member_time(b, ",\"last_updated\":", view->document.updated_us);
     add_lines(b, "errors", v->errors, v->error_count);
     add_lines(b, "warnings", v->warnings, v->warning_count);
     if (view->document.has_status)

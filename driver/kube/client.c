@@ -226,8 +226,7 @@ hfd_rc hfd_kube_delete(struct hfd_kube *k, const struct hfd_kube_object *object,
     hfd_buf_lit(&body, "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\","
                        "\"propagationPolicy\":\"Background\"");
     if (uid.len > 0) {
-        hfd_buf_lit(&body, ",\"preconditions\":{\"uid\":");
-        hfd_buf_json_str(&body, uid);
+        hfd_buf_member_str(&body, ",\"preconditions\":{\"uid\":", uid);
         hfd_buf_addc(&body, '}');
     }
     hfd_buf_addc(&body, '}');

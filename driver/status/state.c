@@ -81,8 +81,7 @@ static void add_action(struct hfd_buf *b, const struct hfd_status_action *a)
     hfd_buf_addf(b, "{\"State\":\"%s\",\"ContextId\":\"", a->state);
     if (a->context != 0)
         hfd_buf_i64(b, a->context);
-    hfd_buf_lit(b, "\",\"TimeStamp\":");
-    hfd_buf_json_time(b, a->at_us - a->at_us % US_PER_MS);
+    hfd_buf_member_time(b, "\",\"TimeStamp\":", a->at_us - a->at_us % US_PER_MS);
     hfd_buf_addc(b, '}');
 }
 

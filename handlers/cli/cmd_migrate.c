@@ -71,10 +71,8 @@ static void add_tables(const struct migrate *m, struct hfd_buf *b)
 
 static void add_json(const struct migrate *m, int64_t took_us, struct hfd_buf *b)
 {
-    hfd_buf_lit(b, "{\"from\":");
-    hfd_buf_json_str(b, hfd_slice_of(m->from.text));
-    hfd_buf_lit(b, ",\"to\":");
-    hfd_buf_json_str(b, hfd_slice_of(m->to.text));
+    hfd_buf_member_str(b, "{\"from\":", hfd_slice_of(m->from.text));
+    hfd_buf_member_str(b, ",\"to\":", hfd_slice_of(m->to.text));
     hfd_buf_addf(b,
                  ",\"rows\":%lld,\"rows_of_earlier_runs\":%lld,\"moved_before\":%s,"
                  "\"seconds\":%.3f,",

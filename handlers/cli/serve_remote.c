@@ -101,13 +101,9 @@ void hfd_serve_remote_health(void *remote, struct hfd_buf *b)
     hfd_buf_addf(b, "{\"health\":\"%s\",\"paused\":%s,\"requests_in_flight\":%lld",
                  hfd_remote_health_name(state.health), state.breaker_open ? "true" : "false",
                  (long long)state.in_flight);
-    if (state.last_answer_us != 0) {
-        hfd_buf_lit(b, ",\"last_answer\":");
-        hfd_buf_json_time(b, state.last_answer_us);
-    }
-    if (state.last_failure[0] != '\0') {
-        hfd_buf_lit(b, ",\"last_failure\":");
-        hfd_buf_json_str(b, hfd_slice_of(state.last_failure));
-    }
+    if (state.last_answer_us != 0)
+        hfd_buf_member_time(b, ",\"last_answer\":", state.last_answer_us);
+    if (state.last_failure[0] != '\0')
+        hfd_buf_member_str(b, ",\"last_failure\":", hfd_slice_of(state.last_failure));
     hfd_buf_addc(b, '}');
 }

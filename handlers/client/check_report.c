@@ -61,8 +61,7 @@ void hfd_check_write_json(const struct hfd_check_summary *s, struct hfd_buf *b)
     const struct hfd_check_counts n = hfd_check_count(s);
     bool first = true;
 
-    hfd_buf_lit(b, "{\"target\": ");
-    hfd_buf_json_str(b, hfd_slice_of(s->target));
+    hfd_buf_member_str(b, "{\"target\": ", hfd_slice_of(s->target));
     hfd_buf_lit(b, ", \"rules\": [");
     for (size_t i = 0; i < HFD_CHECK_RULE_COUNT; i++) {
         const struct hfd_check_rule_text *rule = &hfd_check_rules[i];

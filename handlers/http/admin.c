@@ -55,37 +55,25 @@ static struct command *start(struct hfd_exchange *x)
     return NULL;
 }
 
-static void time_member(struct hfd_buf *b, const char *lead, int64_t at_us)
-{
-    hfd_buf_add(b, hfd_slice_of(lead));
-    hfd_buf_json_time(b, at_us);
-}
-
-static void text_member(struct hfd_buf *b, const char *lead, hfd_slice value)
-{
-    hfd_buf_add(b, hfd_slice_of(lead));
-    hfd_buf_json_str(b, value);
-}
-
 static void orphan_json(struct hfd_buf *b, const struct hfd_orphan_row *o, int64_t skew_us)
 {
     const struct hfd_fleet_row row = {.kind = o->kind, .id = o->id, .owner_id = o->owner_id};
 
-    text_member(b, "{\"id\":", o->id);
+    hfd_buf_member_str(b, "{\"id\":", o->id);
     hfd_buf_addf(b, ",\"kind\":\"%s\",\"href\":\"", hfd_kind_name(o->kind));
     hfd_fleet_href(b, &row);
-    text_member(b, "\",\"name\":", o->name);
-    text_member(b, ",\"guresid\":", o->label);
+    hfd_buf_member_str(b, "\",\"name\":", o->name);
+    hfd_buf_member_str(b, ",\"guresid\":", o->label);
     hfd_buf_addf(b, ",\"generation\":%lld,\"ready\":%s", (long long)o->generation,
                  o->ready ? "true" : "false");
-    time_member(b, ",\"created_time\":", o->created_us);
-    text_member(b, ",\"created_by\":", o->created_by);
+    hfd_buf_member_time(b, ",\"created_time\":", o->created_us);
+    hfd_buf_member_str(b, ",\"created_by\":", o->created_by);
     if (o->deleted_us != 0)
-        time_member(b, ",\"deleted_time\":", o->deleted_us);
+        hfd_buf_member_time(b, ",\"deleted_time\":", o->deleted_us);
     if (o->wanted_us != 0)
-        time_member(b, ",\"delete_asked_time\":", o->wanted_us + skew_us);
+        hfd_buf_member_time(b, ",\"delete_asked_time\":", o->wanted_us + skew_us);
     if (o->error.len > 0)
-        text_member(b, ",\"message\":", o->error);
+        hfd_buf_member_str(b, ",\"message\":", o->error);
     hfd_buf_addc(b, '}');
 }
 
@@ -119,12 +107,12 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     }
     hfd_buf_addf(&b, "],\"more\":%s", found->more ? "true" : "false");
     if (found->as.checked_us != 0)
-        time_member(&b, ",\"checked_time\":", found->as.checked_us + cmd->skew_us);
+        hfd_buf_member_time(&b, ",\"checked_time\":", found->as.checked_us + cmd->skew_us);
     if (found->as.error.len > 0)
-        text_member(&b, ",\"message\":", found->as.error);
+        hfd_buf_member_str(&b, ",\"message\":", found->as.error);
     else if (found->as.remote && found->as.checked_us == 0)
-        text_member(&b, ",\"message\":",
-                    HFD_SLICE("the first search of the remote HyperFleet is not complete"));
+        hfd_buf_member_str(&b, ",\"message\":",
+                           HFD_SLICE("the first search of the remote HyperFleet is not complete"));
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }
@@ -171,7 +159,7 @@ static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struc
             HFD_LOG_STR("id", cmd->removed.row.id), HFD_LOG_STR("name", cmd->removed.row.name),
             HFD_LOG_STR("labels", cmd->removed.row.labels), HFD_LOG_STR("by", cmd->call.caller));
     hfd_buf_init(&b, LIST_MAX_BYTES);
-    text_member(&b, "{\"id\":", cmd->removed.row.id);
+    hfd_buf_member_str(&b, "{\"id\":", cmd->removed.row.id);
     hfd_buf_addf(&b, ",\"removed\":%s}", cmd->removed.removed ? "true" : "false");
     hfd_api_send(x, &reply, "application/json", &b);
 }

@@ -45,10 +45,8 @@ struct command {
 
 static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct hfd_answer_doc *doc)
 {
-    hfd_buf_lit(b, "{\"id\":");
-    hfd_buf_json_str(b, guresid);
-    hfd_buf_lit(b, ",\"type\":");
-    hfd_buf_json_str(b, doc->type);
+    hfd_buf_member_str(b, "{\"id\":", guresid);
+    hfd_buf_member_str(b, ",\"type\":", doc->type);
     hfd_buf_lit(b, ",\"resource\":{\"values\":");
     hfd_buf_add(b, doc->values);
     hfd_buf_lit(b, ",\"secrets\":");
@@ -60,10 +58,8 @@ static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct h
 
 static void error_document(struct hfd_buf *b, hfd_slice error, hfd_slice message)
 {
-    hfd_buf_lit(b, "{\"error\":");
-    hfd_buf_json_str(b, error);
-    hfd_buf_lit(b, ",\"message\":");
-    hfd_buf_json_str(b, message);
+    hfd_buf_member_str(b, "{\"error\":", error);
+    hfd_buf_member_str(b, ",\"message\":", message);
     hfd_buf_addc(b, '}');
 }
 

@@ -43,15 +43,12 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
 {
     hfd_buf_lit(b, "{\"kind\":\"");
     hfd_buf_add(b, hfd_slice_of(hfd_kind_name(row->kind)));
-    hfd_buf_lit(b, "\",\"id\":");
-    hfd_buf_json_str(b, row->id);
+    hfd_buf_member_str(b, "\",\"id\":", row->id);
     hfd_buf_lit(b, ",\"href\":\"");
     hfd_fleet_href(b, row);
-    hfd_buf_lit(b, "\",\"name\":");
-    hfd_buf_json_str(b, row->name);
+    hfd_buf_member_str(b, "\",\"name\":", row->name);
     if (row->kind == HFD_KIND_NODEPOOL) {
-        hfd_buf_lit(b, ",\"owner_references\":{\"kind\":\"Cluster\",\"id\":");
-        hfd_buf_json_str(b, row->owner_id);
+        hfd_buf_member_str(b, ",\"owner_references\":{\"kind\":\"Cluster\",\"id\":", row->owner_id);
         hfd_buf_addf(b, ",\"href\":\"/api/hyperfleet/v1/clusters/%.*s\"}",
                      HFD_SLICE_FMT(row->owner_id));
     }
@@ -61,19 +58,13 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
     hfd_buf_add(b, row->spec);
     hfd_buf_lit(b, ",\"labels\":");
     hfd_buf_add(b, row->labels);
-    hfd_buf_lit(b, ",\"created_time\":");
-    hfd_buf_json_time(b, row->created_us);
-    hfd_buf_lit(b, ",\"updated_time\":");
-    hfd_buf_json_time(b, row->updated_us);
-    hfd_buf_lit(b, ",\"created_by\":");
-    hfd_buf_json_str(b, row->created_by);
-    hfd_buf_lit(b, ",\"updated_by\":");
-    hfd_buf_json_str(b, row->updated_by);
+    hfd_buf_member_time(b, ",\"created_time\":", row->created_us);
+    hfd_buf_member_time(b, ",\"updated_time\":", row->updated_us);
+    hfd_buf_member_str(b, ",\"created_by\":", row->created_by);
+    hfd_buf_member_str(b, ",\"updated_by\":", row->updated_by);
     if (row->deleted_us != 0) {
-        hfd_buf_lit(b, ",\"deleted_time\":");
-        hfd_buf_json_time(b, row->deleted_us);
-        hfd_buf_lit(b, ",\"deleted_by\":");
-        hfd_buf_json_str(b, row->deleted_by);
+        hfd_buf_member_time(b, ",\"deleted_time\":", row->deleted_us);
+        hfd_buf_member_str(b, ",\"deleted_by\":", row->deleted_by);
     }
     hfd_buf_lit(b, ",\"status\":{\"conditions\":");
     add_conditions(b, row->conditions, vocabulary);
@@ -82,8 +73,7 @@ void hfd_fleet_json_resource(struct hfd_buf *b, const struct hfd_fleet_row *row,
 
 void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row)
 {
-    hfd_buf_lit(b, "{\"adapter\":");
-    hfd_buf_json_str(b, row->adapter);
+    hfd_buf_member_str(b, "{\"adapter\":", row->adapter);
     hfd_buf_lit(b, ",\"observed_generation\":");
     hfd_buf_i64(b, row->observed_generation);
     hfd_buf_lit(b, ",\"conditions\":");
@@ -94,10 +84,8 @@ void hfd_fleet_json_report(struct hfd_buf *b, const struct hfd_report_row *row)
         hfd_buf_lit(b, ",\"metadata\":");
         hfd_buf_add(b, row->metadata);
     }
-    hfd_buf_lit(b, ",\"created_time\":");
-    hfd_buf_json_time(b, row->created_us);
-    hfd_buf_lit(b, ",\"last_report_time\":");
-    hfd_buf_json_time(b, row->observed_us);
+    hfd_buf_member_time(b, ",\"created_time\":", row->created_us);
+    hfd_buf_member_time(b, ",\"last_report_time\":", row->observed_us);
     hfd_buf_addc(b, '}');
 }
 

@@ -57,8 +57,7 @@ static void reply_ready(struct hfd_exchange *x, const char *not_ready)
         return;
     }
     hfd_buf_init(&b, HEALTH_MAX_BYTES);
-    hfd_buf_lit(&b, "{\"status\":\"not_ready\",\"reason\":");
-    hfd_buf_json_str(&b, hfd_slice_of(not_ready));
+    hfd_buf_member_str(&b, "{\"status\":\"not_ready\",\"reason\":", hfd_slice_of(not_ready));
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }

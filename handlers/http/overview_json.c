@@ -2,6 +2,7 @@
 #include "handlers/http/overview_json.h"
 
 #include "driver/fleet/fleet.h"
+#include "driver/fleet/names.h"
 
 static void add_name(struct hfd_buf *b, const char *name)
 {
@@ -63,8 +64,7 @@ static void add_json(struct hfd_buf *b, const char *name, hfd_slice json)
 /* The members of an item, without braces. */
 static void add_item(struct hfd_buf *b, const struct hfd_overview_item *i)
 {
-    hfd_buf_lit(b, "\"id\":");
-    hfd_buf_json_str(b, i->guresid);
+    hfd_buf_member_str(b, "\"id\":", i->guresid);
     add_text(b, "type", i->type);
     add_text(b, "name", i->name);
     add_text(b, "state", hfd_slice_of(hfd_state_name(i->state)));
@@ -163,8 +163,7 @@ static void add_order(struct hfd_buf *b, const struct hfd_detail *d)
 
 static void add_condition(struct hfd_buf *b, const struct hfd_condition *c)
 {
-    hfd_buf_lit(b, "{\"type\":");
-    hfd_buf_json_str(b, c->type);
+    hfd_buf_member_str(b, "{\"type\":", c->type);
     add_text(b, "status", hfd_slice_of(hfd_status_name(c->status)));
     add_text(b, "reason", c->reason);
     add_text(b, "message", c->message);
@@ -173,14 +172,9 @@ static void add_condition(struct hfd_buf *b, const struct hfd_condition *c)
     hfd_buf_addc(b, '}');
 }
 
-static const char *kind_word(enum hfd_kind kind)
-{
-    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
-}
-
 static void add_part(struct hfd_buf *b, const struct hfd_part *p)
 {
-    hfd_buf_addf(b, "{\"kind\":\"%s\"", kind_word(p->view.kind));
+    hfd_buf_addf(b, "{\"kind\":\"%s\"", hfd_kind_word(p->view.kind));
     add_text(b, "id", p->view.id);
     add_text(b, "name", p->view.name);
     add_name(b, "href");
@@ -207,9 +201,8 @@ static void add_part(struct hfd_buf *b, const struct hfd_part *p)
 
 static void add_adapter(struct hfd_buf *b, const struct hfd_detail_adapter *a)
 {
-    hfd_buf_lit(b, "{\"adapter\":");
-    hfd_buf_json_str(b, a->name);
-    add_text(b, "kind", hfd_slice_of(kind_word(a->part->view.kind)));
+    hfd_buf_member_str(b, "{\"adapter\":", a->name);
+    add_text(b, "kind", hfd_slice_of(hfd_kind_word(a->part->view.kind)));
     add_text(b, "part", a->part->view.name);
     add_bool(b, "required", a->required);
     add_bool(b, "done", a->done);

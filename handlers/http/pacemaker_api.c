@@ -242,12 +242,10 @@ static void add_event(struct hfd_buf *b, const struct hfd_event_row *event)
 {
     hfd_buf_addf(b, "{\"type\":\"%s\",\"reason\":", event->warning ? "Warning" : "Normal");
     hfd_buf_json_str(b, event->reason);
-    hfd_buf_lit(b, ",\"message\":");
-    hfd_buf_json_str(b, event->message);
+    hfd_buf_member_str(b, ",\"message\":", event->message);
     hfd_buf_addf(b, ",\"count\":%lld,\"first_time\":", (long long)event->count);
     hfd_buf_json_time(b, event->first_us);
-    hfd_buf_lit(b, ",\"last_time\":");
-    hfd_buf_json_time(b, event->last_us);
+    hfd_buf_member_time(b, ",\"last_time\":", event->last_us);
     hfd_buf_addc(b, '}');
 }
 

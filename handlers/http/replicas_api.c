@@ -15,16 +15,12 @@ struct listing {
 
 static void replica_json(struct hfd_buf *b, const struct hfd_replica_seen *r)
 {
-    hfd_buf_lit(b, "{\"id\":");
-    hfd_buf_json_str(b, r->id);
-    hfd_buf_lit(b, ",\"name\":");
-    hfd_buf_json_str(b, r->name);
-    hfd_buf_lit(b, ",\"version\":");
-    hfd_buf_json_str(b, r->version);
+    hfd_buf_member_str(b, "{\"id\":", r->id);
+    hfd_buf_member_str(b, ",\"name\":", r->name);
+    hfd_buf_member_str(b, ",\"version\":", r->version);
     hfd_buf_addf(b, ",\"schema\":%lld,\"started_time\":", (long long)r->schema);
     hfd_buf_json_time(b, r->started_us);
-    hfd_buf_lit(b, ",\"last_seen_time\":");
-    hfd_buf_json_time(b, r->beat_us);
+    hfd_buf_member_time(b, ",\"last_seen_time\":", r->beat_us);
     hfd_buf_addf(b, ",\"live\":%s,\"shards\":%d,\"settings_epoch\":%lld,\"outdated\":%s}",
                  r->live ? "true" : "false", r->shards, (long long)r->settings_epoch,
                  r->outdated ? "true" : "false");

@@ -162,10 +162,8 @@ static hfd_slice with_ends(const struct hfd_problem *p, char *text, hfd_slice me
 /* with_value: for HyperFleet; a value of an order may be a secret. */
 static void add_error(struct hfd_buf *b, const struct hfd_violation *v, bool with_value)
 {
-    hfd_buf_lit(b, "{\"field\":");
-    hfd_buf_json_str(b, v->field);
-    hfd_buf_lit(b, ",\"message\":");
-    hfd_buf_json_str(b, v->message);
+    hfd_buf_member_str(b, "{\"field\":", v->field);
+    hfd_buf_member_str(b, ",\"message\":", v->message);
     if (v->constraint[0] != '\0')
         hfd_buf_addf(b, ",\"constraint\":\"%s\"", v->constraint);
     if (with_value && v->value.p != NULL) {
@@ -183,10 +181,8 @@ static void add_rules(const struct hfd_health_violations *rules, struct hfd_buf 
 
         if (i > 0)
             hfd_buf_addc(b, ',');
-        hfd_buf_lit(b, "{\"field\":");
-        hfd_buf_json_str(b, v->field);
-        hfd_buf_lit(b, ",\"message\":");
-        hfd_buf_json_str(b, v->message);
+        hfd_buf_member_str(b, "{\"field\":", v->field);
+        hfd_buf_member_str(b, ",\"message\":", v->message);
         hfd_buf_addf(b, ",\"rule\":\"%s\"}", v->rule);
     }
     hfd_buf_addc(b, ']');
@@ -230,15 +226,12 @@ static void format_fleet(const struct hfd_problem *p, const struct row *row, int
                  "%s\",\"title\":\"%s\",\"status\":%d,\"detail\":",
                  row->suffix, p->unknown_route ? "Endpoint Not Found" : row->title, status);
     hfd_buf_json_str(b, message);
-    if (p->path.len != 0) {
-        hfd_buf_lit(b, ",\"instance\":");
-        hfd_buf_json_str(b, p->path);
-    }
+    if (p->path.len != 0)
+        hfd_buf_member_str(b, ",\"instance\":", p->path);
     hfd_buf_addf(b, ",\"code\":\"HYPERFLEET-%s\",\"timestamp\":",
                  p->unknown_route ? "NTF-000" : row->fleet_code);
     hfd_buf_json_time(b, p->now_us);
-    hfd_buf_lit(b, ",\"trace_id\":");
-    hfd_buf_json_str(b, p->request_id);
+    hfd_buf_member_str(b, ",\"trace_id\":", p->request_id);
     if (status < 500 && has_errors(p)) {
         hfd_buf_addc(b, ',');
         add_errors(p, hfd_slice_of(said(p)), b);

@@ -27,8 +27,7 @@ static void send_absent(struct hfd_exchange *x, const char *message)
     struct hfd_buf b;
 
     hfd_buf_init(&b, 4096);
-    hfd_buf_lit(&b, "{\"error\":\"RES-108\",\"message\":");
-    hfd_buf_json_str(&b, hfd_slice_of(message));
+    hfd_buf_member_str(&b, "{\"error\":\"RES-108\",\"message\":", hfd_slice_of(message));
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }

@@ -5,18 +5,10 @@
 
 #define LIST_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
-static void add_text(struct hfd_buf *b, const char *lead, hfd_slice value)
-{
-    hfd_buf_add(b, hfd_slice_of(lead));
-    hfd_buf_json_str(b, value);
-}
-
 static void add_time(struct hfd_buf *b, const char *lead, int64_t at_us)
 {
-    if (at_us == 0)
-        return;
-    hfd_buf_add(b, hfd_slice_of(lead));
-    hfd_buf_json_time(b, at_us);
+    if (at_us != 0)
+        hfd_buf_member_time(b, lead, at_us);
 }
 
 static void add_scopes(struct hfd_buf *b, hfd_scopes scopes)
@@ -35,13 +27,13 @@ static void add_scopes(struct hfd_buf *b, hfd_scopes scopes)
 
 static void add_token(struct hfd_buf *b, const struct hfd_guard_token *t)
 {
-    add_text(b, "{\"name\":", t->name);
+    hfd_buf_member_str(b, "{\"name\":", t->name);
     add_scopes(b, t->scopes);
     add_time(b, ",\"created_time\":", t->created_us);
     add_time(b, ",\"expires_time\":", t->expires_us);
     add_time(b, ",\"last_used_time\":", t->used_us);
     if (t->from.len > 0)
-        add_text(b, ",\"last_used_from\":", t->from);
+        hfd_buf_member_str(b, ",\"last_used_from\":", t->from);
     hfd_buf_addc(b, '}');
 }
 

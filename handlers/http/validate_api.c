@@ -53,8 +53,7 @@ static void add_document(struct hfd_buf *b, const struct command *cmd)
 
     hfd_buf_addf(b, "{\"action\":\"%s\",\"name\":", v->action);
     add_text_or_null(b, v->name);
-    hfd_buf_lit(b, ",\"type\":");
-    hfd_buf_json_str(b, cmd->input.type);
+    hfd_buf_member_str(b, ",\"type\":", cmd->input.type);
     hfd_buf_lit(b, ",\"nodepools\":[");
     if (!pool)
         add_names(b, &cmd->input);

@@ -283,19 +283,8 @@ static void history(struct hfd_html *h, const struct hfd_web_page *p)
         hfd_html_lit(h, "<p class=\"dim\">Nothing happened.</p>");
     else
         hfd_html_lit(h, "<ol class=\"life\">");
-    for (size_t i = 0; i < p->history.count; i++) {
-        const struct hfd_history_row *row = &p->history.rows[i];
-
-        hfd_html_lit(h, "<li>");
-        hfd_html_time(h, row->at_us);
-        hfd_html_lit(h, " ");
-        hfd_html_resource(h, row->id);
-        hfd_html_lit(h, " ");
-        hfd_web_happened(h, row);
-        hfd_html_lit(h, " <span class=\"dim\">");
-        hfd_html_text(h, row->text);
-        hfd_html_lit(h, "</span></li>");
-    }
+    for (size_t i = 0; i < p->history.count; i++)
+        hfd_web_entry(h, &p->history.rows[i], true);
     if (p->history.count > 0)
         hfd_html_lit(h, "</ol>");
     hfd_html_lit(h, "</section>");

@@ -128,7 +128,8 @@ void hfd_web_bars(struct hfd_html *h, const int64_t *times_us, size_t count)
     hfd_html_lit(h, "</svg>");
 }
 
-void hfd_web_happened(struct hfd_html *h, const struct hfd_history_row *row)
+/* Adds what happened in one word or two. */
+static void happened(struct hfd_html *h, const struct hfd_history_row *row)
 {
     static const char *const words[][2] = {
         {"create", "ordered"},          {"update", "update ordered"}, {"retarget", "new target"},
@@ -143,4 +144,19 @@ void hfd_web_happened(struct hfd_html *h, const struct hfd_history_row *row)
             return;
         }
     hfd_html_text(h, row->what);
+}
+
+void hfd_web_entry(struct hfd_html *h, const struct hfd_history_row *row, bool named)
+{
+    hfd_html_lit(h, "<li>");
+    hfd_html_time(h, row->at_us);
+    hfd_html_lit(h, " ");
+    if (named) {
+        hfd_html_resource(h, row->id);
+        hfd_html_lit(h, " ");
+    }
+    happened(h, row);
+    hfd_html_lit(h, " <span class=\"dim\">");
+    hfd_html_text(h, row->text);
+    hfd_html_lit(h, "</span></li>");
 }

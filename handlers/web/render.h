@@ -17,7 +17,7 @@ void hfd_web_progress(struct hfd_html *h, const struct hfd_overview_item *i);
 void hfd_web_marks(struct hfd_html *h, const struct hfd_detail *d);
 /** Adds a picture of durations: one bar each. */
 void hfd_web_bars(struct hfd_html *h, const int64_t *times_us, size_t count);
-/** Adds what happened in one word or two. */
-void hfd_web_happened(struct hfd_html *h, const struct hfd_history_row *row);
+/** Adds an item of a list: when something happened, to which resource if it is named, and what. */
+void hfd_web_entry(struct hfd_html *h, const struct hfd_history_row *row, bool named);
 
 #endif

@@ -253,17 +253,8 @@ static void life(struct hfd_html *h, const struct hfd_detail *d)
 {
     hfd_html_lit(h,
                  "<section aria-labelledby=\"life\"><h2 id=\"life\">Life</h2><ol class=\"life\">");
-    for (size_t i = 0; i < d->history.count; i++) {
-        const struct hfd_history_row *row = &d->history.entries[i];
-
-        hfd_html_lit(h, "<li>");
-        hfd_html_time(h, row->at_us);
-        hfd_html_lit(h, " ");
-        hfd_web_happened(h, row);
-        hfd_html_lit(h, " <span class=\"dim\">");
-        hfd_html_text(h, row->text);
-        hfd_html_lit(h, "</span></li>");
-    }
+    for (size_t i = 0; i < d->history.count; i++)
+        hfd_web_entry(h, &d->history.entries[i], false);
     hfd_html_lit(h, "</ol></section>");
 }
 

@@ -89,20 +89,27 @@ hfd_rc hfd_move_check(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
-/* Runs a statement in a transaction of its own. @param text  ?1; p NULL = there is none */
-static hfd_rc run_alone(struct hfd_db *db, const char *sql, hfd_slice text, struct hfd_err *err)
+/* Runs a statement. @param text  ?1; p NULL = there is none */
+static hfd_rc run(struct hfd_db *db, const char *sql, hfd_slice text, struct hfd_err *err)
 {
     struct hfd_stmt *st;
+    const hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    if (text.p != NULL)
+        hfd_stmt_text(st, 1, text);
+    return hfd_stmt_run(st, NULL, err);
+}
+
+/* As run, in a transaction of its own. */
+static hfd_rc run_alone(struct hfd_db *db, const char *sql, hfd_slice text, struct hfd_err *err)
+{
     hfd_rc rc = hfd_db_begin(db, err);
 
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_db_prepare(db, sql, &st, err);
-    if (rc == HFD_OK) {
-        if (text.p != NULL)
-            hfd_stmt_text(st, 1, text);
-        rc = hfd_stmt_run(st, NULL, err);
-    }
+    rc = run(db, sql, text, err);
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
     if (rc != HFD_OK)
@@ -216,7 +223,6 @@ static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
 {
     static const char sql_meta[] = "CREATE TABLE IF NOT EXISTS hfd_meta ("
                                    "key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)";
-    struct hfd_stmt *st;
     int64_t version;
     hfd_rc rc = hfd_db_schema_version(db, &version, err);
 
@@ -229,11 +235,7 @@ static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_db_set_schema_version(db, 0, err);
     if (rc == HFD_OK)
-        rc = hfd_db_prepare(db, sql_mark_first, &st, err);
-    if (rc == HFD_OK) {
-        hfd_stmt_text(st, 1, name);
-        rc = hfd_stmt_run(st, NULL, err);
-    }
+        rc = run(db, sql_mark_first, name, err);
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
     if (rc != HFD_OK)

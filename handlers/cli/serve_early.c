@@ -22,6 +22,7 @@ hfd_rc hfd_serve_early_open(struct hfd_serve_early *early, const struct hfd_sett
         .clock = &hfd_clock_system,
         .rng = &hfd_rng_system,
         .ops_only = true,
+        .opens_later = true,
         .not_ready = not_ready,
         .routes = hfd_routes_of_probes,
         .route_count = hfd_routes_of_probes_count,

@@ -465,13 +465,12 @@ static void fill_view(struct hfd_exchange *x)
 static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
-    const char *waits = app->not_ready != NULL ? app->not_ready(app->not_ready_ctx) : NULL;
     char message[MESSAGE_MAX_BYTES], allow[HFD_ALLOW_TEXT_MAX];
     hfd_slice allow_copy;
     struct hfd_err err;
 
-    if (outcome == HFD_ROUTE_NO_PATH && waits != NULL) { /* for the parts that serve it */
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_AWAY, "%s", waits), &err);
+    if (outcome == HFD_ROUTE_NO_PATH && app->opens_later) {
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_AWAY, "it is not served yet"), &err);
         return;
     }
     if (outcome == HFD_ROUTE_NO_PATH) {

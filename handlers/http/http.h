@@ -78,6 +78,7 @@ struct hfd_app {
     void *backend_health_ctx;
     bool ops_only;             /* the main listener stays closed, and nothing needs a login */
     struct hfd_server *before; /* gives its ops listener to the new server; NULL = none */
+    bool opens_later; /* paths that it does not have are 503, not 404: a later server has them */
     /* Why the program is not ready; NULL = it is. Without it the store decides. */
     const char *(*not_ready)(void *ctx);
     void *not_ready_ctx;

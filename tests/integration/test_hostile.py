@@ -151,7 +151,8 @@ class Memory(Case):
     def test_lists_of_slow_readers(self):
         """Answers that are not read count; further lists are 503 with Retry-After."""
         held = [send(self.server.port, LIST) for _ in range(20)]
-        answer = eventually(lambda: self.refused_list(), "a list is refused")
+        self.addCleanup(lambda: [s.close() for s in held])
+        answer = eventually(lambda: self.refused_list(held), "a list is refused")
         self.assertEqual(answer.header("Retry-After"), "2")
         self.assertTrue(answer.json["detail"].startswith("the service cannot do this"), answer)
         self.bounded()
@@ -159,8 +160,13 @@ class Memory(Case):
             s.close()
         self.served_again()
 
-    def refused_list(self):
+    def refused_list(self, held):
+        """The answer to a list, if it is refused. Else one more waits: a loaded database may have
+        refused some of the others, and those hold nothing.
+        """
         answer = self.client.get(BASE + "/clusters?pageSize=500")
+        if answer.status != 503 and len(held) < 100:
+            held.append(send(self.server.port, LIST))
         return answer if answer.status == 503 else None
 
     def test_bodies_in_flight(self):

@@ -16,6 +16,7 @@ enum {
     AT_PROVIDER,
     AT_ENCODING,
     AT_STRINGS,
+    AT_SCHEMA,
     AT_FOLD,
     AT_META,
     AT_MARKS,
@@ -30,7 +31,7 @@ enum {
 static const char sql_session[] =
     "SELECT current_setting('server_version_num'), d.datcollate,"
     " COALESCE(to_jsonb(d)->>'datlocprovider', 'c'), pg_encoding_to_char(d.encoding),"
-    " current_setting('standard_conforming_strings'),"
+    " current_setting('standard_conforming_strings'), current_schema() IS NOT NULL,"
     " (SELECT c.collname FROM pg_collation c WHERE c.collencoding IN (-1, d.encoding)"
     "   AND c.collname IN ('C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8', 'und-x-icu')"
     "   ORDER BY array_position(ARRAY['C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8',"
@@ -101,6 +102,10 @@ static hfd_rc check_database(struct hfd_db *db, const PGresult *r, struct hfd_er
     if (strcmp(PQgetvalue(r, 0, AT_STRINGS), "on") != 0)
         return hfd_fail(e, HFD_INVALID,
                         "store: standard_conforming_strings is off, and on is needed");
+    if (!is_true(r, AT_SCHEMA))
+        return hfd_fail(e, HFD_INVALID,
+                        "store: the user may use no schema that its search_path names. Let it: "
+                        "GRANT USAGE, CREATE ON SCHEMA public TO user");
     if (is_true(r, AT_FOREIGN) && !is_true(r, AT_META))
         return hfd_fail(e, HFD_INVALID,
                         "store: not a database of hyperfleet-driver: it has other tables");

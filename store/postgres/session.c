@@ -17,11 +17,18 @@ enum {
     AT_ENCODING,
     AT_STRINGS,
     AT_SCHEMA,
+    AT_NEW,
     AT_FOLD,
     AT_META,
     AT_MARKS,
     AT_FOREIGN
 };
+
+/*
+ * The session has a mark of ours. A new one that has it already was another connection's. A pooler
+ * in transaction mode shares sessions so, with their settings, locks and prepared statements.
+ */
+#define MARK "hyperfleet_driver.session"
 
 /*
  * A writer has no statement_timeout. It would end the wait of a COMMIT for a synchronous standby,
@@ -32,6 +39,7 @@ static const char sql_session[] =
     "SELECT current_setting('server_version_num'), d.datcollate,"
     " COALESCE(to_jsonb(d)->>'datlocprovider', 'c'), pg_encoding_to_char(d.encoding),"
     " current_setting('standard_conforming_strings'), current_schema() IS NOT NULL,"
+    " COALESCE(current_setting('" MARK "', true), '') = '',"
     " (SELECT c.collname FROM pg_collation c WHERE c.collencoding IN (-1, d.encoding)"
     "   AND c.collname IN ('C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8', 'und-x-icu')"
     "   ORDER BY array_position(ARRAY['C.utf8', 'C.UTF-8', 'en_US.utf8', 'en_US.UTF-8',"
@@ -39,6 +47,7 @@ static const char sql_session[] =
     " to_regclass('hfd_meta') IS NOT NULL, to_regclass('hfd_commit') IS NOT NULL,"
     " EXISTS (SELECT 1 FROM pg_class r WHERE r.relnamespace = current_schema()::regnamespace"
     "   AND r.relkind IN ('r', 'p', 'v', 'm')),"
+    " set_config('" MARK "', 'set', false),"
     " set_config('idle_in_transaction_session_timeout', '%lld', false),"
     " set_config('lock_timeout', '%lld', false),"
     " set_config('statement_timeout', '%lld', false),"
@@ -106,6 +115,10 @@ static hfd_rc check_database(struct hfd_db *db, const PGresult *r, struct hfd_er
         return hfd_fail(e, HFD_INVALID,
                         "store: the user may use no schema that its search_path names. Let it: "
                         "GRANT USAGE, CREATE ON SCHEMA public TO user");
+    if (!is_true(r, AT_NEW))
+        return hfd_fail(e, HFD_INVALID,
+                        "store: PostgreSQL gave a session that another one had, as a pooler in "
+                        "transaction mode does. Connect directly, or by a pooler in session mode");
     if (is_true(r, AT_FOREIGN) && !is_true(r, AT_META))
         return hfd_fail(e, HFD_INVALID,
                         "store: not a database of hyperfleet-driver: it has other tables");

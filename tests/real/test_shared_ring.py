@@ -242,8 +242,8 @@ class Starts(Case):
         lib.eventually(lambda: any(r["msg"] == msg for r in server.records()), msg, WAIT_S)
 
     def test_ends(self):
-        """A wrong password, a database with another collation, and one without a schema for the
-        user end the start with words.
+        """The start ends with words. The password is wrong, or the database has another collation
+        or no schema for the user, or the session was another one's.
         """
         postgres.query(self.db.url("postgres"), "CREATE DATABASE other TEMPLATE template0"
                        " LC_COLLATE 'C.UTF-8' LC_CTYPE 'C.UTF-8'")
@@ -251,13 +251,17 @@ class Starts(Case):
         locked = self.db.create("locked")
         self.addCleanup(self.db.drop, "locked")
         postgres.query(locked, "ALTER DATABASE locked SET search_path = nowhere")
+        kept = self.db.create("kept")
+        self.addCleanup(self.db.drop, "kept")
+        postgres.query(kept, "ALTER DATABASE kept SET hyperfleet_driver.session = 'set'")
         wrong = os.path.join(self.dir, "password")
         with open(wrong, "w", encoding="utf-8") as f:
             f.write("not-it\n")
         bare = self.url.replace(":hfd@", "@")
         for url, flags, word in ((bare, ["--store-password-file", wrong], "password"),
                                  (self.db.url("other"), [], "C"),
-                                 (locked, [], "GRANT USAGE")):
+                                 (locked, [], "GRANT USAGE"),
+                                 (kept, [], "transaction mode")):
             done = lib.run("serve", "--store", url, "--keys", self.ring, *flags)
             self.assertEqual(done.returncode, 73, done.stderr)
             self.assertIn(word, done.stderr)

@@ -2,6 +2,7 @@
 # to run, because its dependencies are those of the libraries there.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME hyperfleet-driver)
+set(CPACK_PACKAGE_HOMEPAGE_URL ${PROJECT_HOMEPAGE_URL})
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Humanitec driver for HyperFleet clusters and nodepools")
@@ -19,6 +20,7 @@ set(CPACK_DEBIAN_PACKAGE_MAINTAINER
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, ca-certificates")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS python3) # hyperfleet-driver-check
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -30,7 +32,9 @@ durable store, or in one that runs elsewhere. A built-in adapter makes the
 clusters through HyperShift.
 .
 The package has the server with its systemd unit, the client commands, the
-manual, and completion for bash, zsh and fish.")
+manual, completion for bash, zsh and fish, a Helm chart, alerts, a dashboard,
+and modules for OpenTofu. With python3 it also has hyperfleet-driver-check,
+which tries any Humanitec driver.")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA)
 foreach(file conffiles postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_SOURCE_DIR}/deb/${file})

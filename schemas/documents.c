@@ -5,6 +5,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
+#include "schemas/compile.h"
 #include "schemas/documents_int.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

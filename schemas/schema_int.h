@@ -7,6 +7,8 @@
 
 #include "schemas/validate.h"
 
+#include <jansson.h>
+
 /* The bits of a type. An integer is also a number. */
 enum {
     HFD_TYPE_OBJECT = 1,

@@ -4,6 +4,7 @@
 #include "driver/base/file.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/yamlx.h"
+#include "schemas/compile.h"
 
 #define FILE_MAX_BYTES ((size_t)4 * 1024 * 1024)
 #define PATH_SHOWN_MAX 100

@@ -1,11 +1,25 @@
-/* Checks documents against compiled schemas, and notes all mistakes. See compile.h. */
+/*
+ * Checks documents against compiled schemas, and notes all mistakes. See compile.h.
+ *
+ * Compares JSON values: numbers by value (1 and 1.0), objects without regard to the order of keys.
+ * Thread: any.
+ */
 #ifndef HFD_SCHEMAS_VALIDATE_H
 #define HFD_SCHEMAS_VALIDATE_H
 
+#include "driver/base/arena.h"
+#include "schemas/schema_int.h"
+
 #include <jansson.h>
 
-#include "driver/base/arena.h"
-#include "schemas/compile.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * True if two values are the same.
+ * @param work falls by the number of values compared; below 0 the answer is false and means nothing
+ */
+bool hfd_json_same(const json_t *a, const json_t *b, int64_t *work);
 
 #define HFD_VIOLATIONS_MAX 20
 

@@ -3,6 +3,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/container.h"
+#include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "store/sqlite/folder.h"
 #include "store/store_int.h"
@@ -80,10 +81,8 @@ static hfd_rc check_room(const struct hfd_backup *b, int64_t more_bytes, struct 
 
 static hfd_rc make_file(struct hfd_backup *b, struct hfd_err *err)
 {
-    int fd;
+    const int fd = hfd_file_make(b->path);
 
-    (void)unlink(b->path);
-    fd = open(b->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return errno == ENOSPC || errno == EDQUOT
                    ? hfd_fail(err, HFD_LIMIT, "the disk of the data folder is full")

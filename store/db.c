@@ -206,6 +206,12 @@ hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_
     return engine_of(db)->set_schema_version(db, version, err);
 }
 
+hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                           struct hfd_err *err)
+{
+    return engine_of(db)->check_schema(db, check, err);
+}
+
 hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                       struct hfd_err *err)
 {

@@ -1,8 +1,8 @@
 /*
  * The seam to a database engine: one connection, prepared statements, transactions. Each function
  * calls that of the connection's engine (store/engine.h). SQL is the portable subset: one text for
- * every engine, with placeholders ?1 ?2. A text is a static const char[] in store/. It is
- * prepared once per connection and found again by its address.
+ * every engine, with placeholders ?1 ?2. A text lives as long as the program. It is prepared once
+ * per connection and found again by its address.
  *
  * A connection belongs to one thread at a time. An engine failure (I/O, full, corrupt) turns it
  * broken: every later call gives the same error until it is opened again.
@@ -212,11 +212,30 @@ void hfd_db_schema_unlock(struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version,
                                                 struct hfd_err *err);
+struct hfd_migration;
+/** The schema that hfd_db_check_schema expects. */
+struct hfd_schema_check {
+    const struct hfd_migration *list;
+    size_t count; /* those that the database says it has */
+    bool newer;   /* it has more: a newer program may have added tables, columns and indexes */
+    /** Is told of what does not refuse the database; text is borrowed. */
+    void (*found)(void *ctx, const char *text);
+    void *ctx;
+};
+/**
+ * Compares the schema with the one that the migrations make now, in a place of their own. It reads
+ * the catalogue alone, so no trigger, rule or view of others runs.
+ * @param db  the writer, not in a transaction
+ * @return HFD_OK, HFD_INVALID (the message names the first object that is of others, changed or
+ * missing), HFD_NOMEM, HFD_IO, HFD_CORRUPT, HFD_AWAY
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                                          struct hfd_err *err);
 
 /**
- * Gets the statement for a static text, prepared on first use, with no bindings. Use it to the end
+ * Gets the statement for a text, prepared on first use, with no bindings. Use it to the end
  * before getting the same one again.
- * @param sql  static storage: its address is the key
+ * @param sql  lives as long as the program: its address is the key
  */
 HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                                      struct hfd_err *err);

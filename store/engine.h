@@ -50,6 +50,8 @@ struct hfd_engine {
     void (*schema_unlock)(struct hfd_db *db);
     hfd_rc (*schema_version)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
     hfd_rc (*set_schema_version)(struct hfd_db *db, int64_t version, struct hfd_err *err);
+    hfd_rc (*check_schema)(struct hfd_db *db, const struct hfd_schema_check *check,
+                           struct hfd_err *err);
     hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                       struct hfd_err *err);
     hfd_rc (*prepare_once)(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,

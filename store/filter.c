@@ -1,5 +1,5 @@
-/* Filters to SQL. See search_int.h and filter.h. */
-#include "store/search_int.h"
+/* Filters to SQL. See search.h and filter.h. */
+#include "store/search.h"
 
 #include "driver/base/check.h"
 

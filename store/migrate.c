@@ -2,7 +2,7 @@
 #include "store/migrate.h"
 
 #include "driver/base/log.h"
-#include "store/alone.h"
+#include "store/rows_replica.h"
 
 #define NO_MIN INT64_MAX
 
@@ -50,7 +50,7 @@ static hfd_rc write_min(struct hfd_db *db, int64_t min, struct hfd_err *err)
     return hfd_stmt_run(st, NULL, err);
 }
 
-hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema *out, struct hfd_err *err)
+hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema_version *out, struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_schema_version(db, &out->now, err);
 
@@ -78,13 +78,9 @@ static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t ve
         rc = hfd_db_set_schema_version(db, version, err);
     if (rc == HFD_OK)
         rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK) {
+    if (rc != HFD_OK)
         hfd_db_rollback(db);
-        return rc;
-    }
-    HFD_LOG(HFD_LOG_INFO, "store schema migrated", HFD_LOG_CSTR("migration", m->name),
-            HFD_LOG_INT("version", version % HFD_MIGRATE_UNFILLED));
-    return HFD_OK;
+    return rc;
 }
 
 /*
@@ -138,6 +134,34 @@ static hfd_rc check_newer(struct hfd_db *db, int64_t version, size_t count, stru
     return HFD_OK;
 }
 
+static void log_odd(void *ctx, const char *text)
+{
+    (void)ctx;
+    HFD_LOG(HFD_LOG_WARN, "the database has an object of others", HFD_LOG_CSTR("object", text));
+}
+
+hfd_rc hfd_migrate_check(struct hfd_db *db, const struct hfd_schema_check *known,
+                         struct hfd_err *err)
+{
+    struct hfd_schema_check check = *known;
+    int64_t version;
+    hfd_rc rc = hfd_db_schema_version(db, &version, err);
+
+    if (rc == HFD_OK && version < 0)
+        rc = hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)version);
+    if (rc != HFD_OK)
+        return rc;
+    version %= HFD_MIGRATE_UNFILLED;
+    check.newer = (uint64_t)version > check.count;
+    if (check.newer)
+        rc = check_newer(db, version, check.count, err);
+    else
+        check.count = (size_t)version;
+    if (check.found == NULL)
+        check.found = log_odd;
+    return rc == HFD_OK ? hfd_db_check_schema(db, &check, err) : rc;
+}
+
 /*
  * A shared database that has rows waits for hfd_migrate_contract before a migration that contracts.
  * @param count  in: all; out: how many are applied now
@@ -189,6 +213,7 @@ static hfd_rc apply_from(struct hfd_db *db, const struct hfd_migration *list, si
 {
     int64_t due = stored >= HFD_MIGRATE_UNFILLED ? HFD_MIGRATE_UNFILLED : 0;
     int64_t version = stored - due;
+    const bool is_new = version == 0;
     hfd_rc rc = HFD_OK;
 
     if ((uint64_t)version == count && due == 0)
@@ -196,7 +221,13 @@ static hfd_rc apply_from(struct hfd_db *db, const struct hfd_migration *list, si
     for (; rc == HFD_OK && (uint64_t)version < count; version++) {
         due = list[version].fill != NULL ? HFD_MIGRATE_UNFILLED : due;
         rc = apply(db, &list[version], due + version + 1, err);
+        if (rc == HFD_OK && !is_new)
+            HFD_LOG(HFD_LOG_INFO, "store schema migrated",
+                    HFD_LOG_CSTR("migration", list[version].name),
+                    HFD_LOG_INT("version", version + 1));
     }
+    if (rc == HFD_OK && is_new)
+        HFD_LOG(HFD_LOG_INFO, "store made", HFD_LOG_INT("schema", version));
     if (rc == HFD_OK && due != 0)
         rc = fill(db, list, count, err);
     return rc == HFD_OK && due != 0 ? prove(db, version, err) : rc;
@@ -210,13 +241,9 @@ static hfd_rc advance(struct hfd_db *db, const struct hfd_migration *list, size_
 
     if (rc != HFD_OK)
         return rc;
-    if (stored < 0)
-        return hfd_fail(err, HFD_CORRUPT, "store: the schema version is %lld", (long long)stored);
     version = stored % HFD_MIGRATE_UNFILLED;
-    if ((uint64_t)version > count) {
-        rc = check_newer(db, version, count, err);
-        return rc == HFD_OK ? prove(db, stored, err) : rc;
-    }
+    if ((uint64_t)version > count)
+        return prove(db, stored, err);
     contract = contract || version == 0 || !hfd_db_shared(db);
     if (!contract)
         rc = find_end(list, version, &count, err);
@@ -258,7 +285,8 @@ static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_
 
     if (rc != HFD_OK)
         return rc;
-    if (contract)
+    rc = hfd_migrate_check(db, &(struct hfd_schema_check){.list = list, .count = count}, err);
+    if (rc == HFD_OK && contract)
         rc = claim(db, count, err);
     if (rc == HFD_OK)
         rc = advance(db, list, count, contract, err);

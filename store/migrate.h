@@ -54,14 +54,22 @@ HFD_MUST_CHECK hfd_rc hfd_migrate(struct hfd_db *db, const struct hfd_migration 
 HFD_MUST_CHECK hfd_rc hfd_migrate_contract(struct hfd_db *db, const struct hfd_migration *list,
                                            size_t count, struct hfd_err *err);
 
+/**
+ * Compares the schema of a database with that of its version. hfd_migrate does so first.
+ * @param check  found NULL = what does not refuse the database is logged
+ * @return as hfd_db_check_schema, and as hfd_migrate for a newer database
+ */
+HFD_MUST_CHECK hfd_rc hfd_migrate_check(struct hfd_db *db, const struct hfd_schema_check *check,
+                                        struct hfd_err *err);
+
 /** The schema of a database, as it says itself. */
-struct hfd_schema {
+struct hfd_schema_version {
     int64_t now; /* migrations that were applied */
     int64_t min; /* programs that know fewer may not use it */
 };
 
 /** Reads it. @param db  a writer, or a reader in a transaction */
-HFD_MUST_CHECK hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema *out,
+HFD_MUST_CHECK hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema_version *out,
                                          struct hfd_err *err);
 
 #endif

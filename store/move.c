@@ -1,12 +1,319 @@
 /* See move.h. */
 #include "store/move.h"
 
+#include "driver/base/buf.h"
 #include "driver/base/check.h"
-#include "store/alone.h"
+#include "store/db.h"
 #include "store/migrate.h"
+#include "store/row_io.h"
+#include "store/rows_replica.h"
+#include "store/table.h"
 #include "store/txn.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <stdio.h>
+
+/* ---- the list of tables ---- */
+
+/* clang-format off */
+#define MOVE(of) {.table = &(of), \
+    .first = {.table = &(of), .text = "SELECT @cols FROM @table ORDER BY @primary LIMIT ?1"}, \
+    .next = {.table = &(of), .text = "SELECT @cols FROM @table WHERE (@primary) > (@behind) ORDER BY @primary LIMIT ?1"}, \
+    .last = {.table = &(of), .text = "SELECT @primary FROM @table ORDER BY @last LIMIT 1"}, \
+    .insert = {.table = &(of), .text = "INSERT INTO @table (@cols) VALUES (@places)"}, \
+    .copy = {.table = &(of), .text = "COPY @table (@cols) FROM STDIN (FORMAT binary)"}}
+/* clang-format on */
+
+struct hfd_move_form hfd_move_tables[] = {
+    MOVE(hfd_ring_key_table),        MOVE(hfd_fleet_table),         MOVE(hfd_fleet_label_table),
+    MOVE(hfd_fleet_condition_table), MOVE(hfd_fleet_count_table),   MOVE(hfd_report_table),
+    MOVE(hfd_resource_table),        MOVE(hfd_part_table),          MOVE(hfd_order_table),
+    MOVE(hfd_remote_table),          MOVE(hfd_remote_orphan_table), MOVE(hfd_watch_table),
+    MOVE(hfd_event_table),           MOVE(hfd_history_table),       MOVE(hfd_history_floor_table),
+    MOVE(hfd_tombstone_table),       MOVE(hfd_ended_table),         MOVE(hfd_past_table),
+    MOVE(hfd_forecast_table),        MOVE(hfd_token_table),
+};
+const size_t hfd_move_tables_count = HFD_COUNT_OF(hfd_move_tables);
+
+const char *const hfd_move_staying[] = {"hfd_meta", "hfd_commit", "replica", "lease",
+                                        "settings_epoch"};
+const size_t hfd_move_staying_count = HFD_COUNT_OF(hfd_move_staying);
+
+/* ---- rows on their way ---- */
+
+/* The primary key of a row. */
+struct hfd_move_key {
+    bool found;
+    struct hfd_move_value values[HFD_MOVE_COLUMNS_MAX];
+};
+
+/* Reads a table in pages. Owned by the caller. */
+struct hfd_move_scan {
+    struct hfd_db *db; /* in a transaction */
+    struct hfd_move_form *form;
+    struct hfd_move_row row; /* the present one, in row_mem */
+    struct hfd_buf bytes;    /* the same, as hfd_move_row_format writes it */
+    struct hfd_move_key key; /* of the last row of the last page, in key_mem */
+    struct hfd_arena row_mem, key_mem;
+    struct hfd_arena_mark row_mark;
+    int64_t page_rows; /* of the next page */
+    bool ended;
+};
+
+/* Takes a row: scan->row, and scan->bytes. Borrowed during the call. */
+typedef hfd_rc hfd_move_row_fn(void *ctx, const struct hfd_move_scan *scan, struct hfd_err *err);
+
+#define ROW_MAX_BYTES ((size_t)256 << 20)
+#define PAGE_BYTES (INT64_C(4) << 20)
+#define PAGE_ROWS_FIRST 64
+#define PAGE_ROWS_MIN 8
+#define PAGE_ROWS_MAX 10000
+
+/* ---- sums ---- */
+
+bool hfd_move_sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b)
+{
+    return a->rows == b->rows && a->high == b->high && a->low == b->low;
+}
+
+void hfd_move_sum_add(struct hfd_move_sum *sum, hfd_slice bytes)
+{
+    const XXH128_hash_t h = XXH3_128bits(bytes.p, bytes.len);
+
+    sum->rows++;
+    sum->high += h.high64;
+    sum->low += h.low64;
+}
+
+/* ---- one row ---- */
+
+static void add_number(struct hfd_buf *out, uint64_t v, size_t bytes)
+{
+    char text[8];
+
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = (char)(v >> (8 * (bytes - 1 - i)));
+    hfd_buf_add(out, (hfd_slice){text, bytes});
+}
+
+void hfd_move_row_format(const struct hfd_move_form *form, const struct hfd_move_row *row,
+                         struct hfd_buf *out)
+{
+    add_number(out, form->table->count, 2);
+    for (size_t i = 0; i < form->table->count; i++) {
+        const struct hfd_move_value *v = &row->values[i];
+
+        if (v->null) {
+            add_number(out, UINT32_MAX, 4);
+        } else if (!hfd_col_is_text(&form->table->cols[i])) {
+            add_number(out, sizeof(v->number), 4);
+            add_number(out, (uint64_t)v->number, sizeof(v->number));
+        } else {
+            add_number(out, v->bytes.len, 4);
+            hfd_buf_add(out, v->bytes);
+        }
+    }
+}
+
+static void bind_value(struct hfd_stmt *st, int place, const struct hfd_col *col,
+                       const struct hfd_move_value *value)
+{
+    if (value->null)
+        hfd_stmt_null(st, place);
+    else if (!hfd_col_is_text(col))
+        hfd_stmt_i64(st, place, value->number);
+    else if (col->type == HFD_COL_TEXT)
+        hfd_stmt_text(st, place, value->bytes);
+    else
+        hfd_stmt_blob(st, place, value->bytes);
+}
+
+void hfd_move_bind(struct hfd_stmt *st, const struct hfd_move_form *form,
+                   const struct hfd_move_row *row)
+{
+    for (size_t i = 0; i < form->table->count; i++)
+        bind_value(st, (int)i + 1, &form->table->cols[i], &row->values[i]);
+}
+
+/* A value of another type sticks to the statement. */
+static struct hfd_move_value read_value(struct hfd_stmt *st, int at, const struct hfd_col *col,
+                                        struct hfd_arena *mem)
+{
+    struct hfd_move_value value = {.null = hfd_stmt_col_is_null(st, at)};
+
+    if (!value.null && hfd_col_is_text(col))
+        value.bytes = hfd_stmt_col_text(st, at, mem);
+    else if (!value.null)
+        value.number = hfd_stmt_col_i64(st, at);
+    return value;
+}
+
+/* ---- keys ---- */
+
+/* Compares the key of a row with another one. Returns less than, equal to, or greater than 0. */
+static int move_key_cmp(const struct hfd_move_form *form, const struct hfd_move_row *row,
+                        const struct hfd_move_key *key)
+{
+    int order = 0;
+    size_t at;
+
+    for (size_t i = 0; order == 0 && hfd_table_primary(form->table, i, &at); i++) {
+        const struct hfd_move_value *a = &row->values[at], *b = &key->values[i];
+
+        order = hfd_col_is_text(&form->table->cols[at])
+                    ? hfd_slice_cmp(a->bytes, b->bytes)
+                    : (a->number > b->number) - (a->number < b->number);
+    }
+    return order;
+}
+
+/*
+ * Reads the highest key that a table has.
+ * @param out  in mem
+ */
+static hfd_rc move_last_key(struct hfd_db *db, struct hfd_move_form *form, struct hfd_arena *mem,
+                            struct hfd_move_key *out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    const char *sql;
+    bool more;
+    size_t at;
+    hfd_rc rc = hfd_query_sql(&form->last, &sql, err);
+
+    out->found = false;
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(db, sql, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_stmt_step(st, &out->found, err);
+    if (rc == HFD_OK && out->found) {
+        for (size_t i = 0; hfd_table_primary(form->table, i, &at); i++)
+            out->values[i] = read_value(st, (int)i, &form->table->cols[at], mem);
+        rc = hfd_stmt_step(st, &more, err);
+    }
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* ---- pages ---- */
+
+/* Begins at the first row. @param db  in a transaction; borrowed, as form */
+static void move_scan_init(struct hfd_move_scan *scan, struct hfd_db *db,
+                           struct hfd_move_form *form)
+{
+    *scan = (struct hfd_move_scan){.db = db, .form = form, .page_rows = PAGE_ROWS_FIRST};
+    hfd_arena_init(&scan->row_mem, ROW_MAX_BYTES);
+    hfd_arena_init(&scan->key_mem, ROW_MAX_BYTES);
+    /* A first chunk, which stays: most rows fit into it. */
+    (void)hfd_arena_alloc(&scan->row_mem, 1);
+    scan->row_mark = hfd_arena_mark(&scan->row_mem);
+    hfd_buf_init(&scan->bytes, ROW_MAX_BYTES);
+}
+
+/* Frees the memory. */
+static void move_scan_fini(struct hfd_move_scan *scan)
+{
+    hfd_arena_fini(&scan->row_mem);
+    hfd_arena_fini(&scan->key_mem);
+    hfd_buf_fini(&scan->bytes);
+}
+
+/* Copies the key of the last row. */
+static hfd_rc keep_key(struct hfd_move_scan *scan, struct hfd_err *err)
+{
+    size_t at;
+
+    hfd_arena_fini(&scan->key_mem);
+    scan->key.found = true;
+    for (size_t i = 0; hfd_table_primary(scan->form->table, i, &at); i++) {
+        struct hfd_move_value *value = &scan->key.values[i];
+
+        *value = scan->row.values[at];
+        if (value->null || !hfd_col_is_text(&scan->form->table->cols[at]))
+            continue;
+        value->bytes = hfd_arena_dup(&scan->key_mem, value->bytes);
+        if (value->bytes.p == NULL)
+            return hfd_fail_nomem(err, "keep the key of a row");
+    }
+    return HFD_OK;
+}
+
+static hfd_rc open_page(struct hfd_move_scan *scan, struct hfd_stmt **st, struct hfd_err *err)
+{
+    struct hfd_move_form *form = scan->form;
+    const char *sql;
+    size_t at;
+    hfd_rc rc = hfd_query_sql(scan->key.found ? &form->next : &form->first, &sql, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(scan->db, sql, st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(*st, 1, scan->page_rows);
+    for (size_t i = 0; scan->key.found && hfd_table_primary(form->table, i, &at); i++)
+        bind_value(*st, (int)i + 2, &form->table->cols[at], &scan->key.values[i]);
+    return HFD_OK;
+}
+
+static hfd_rc take_row(struct hfd_move_scan *scan, struct hfd_stmt *st, struct hfd_err *err)
+{
+    hfd_slice bytes;
+
+    hfd_arena_rewind(&scan->row_mem, scan->row_mark);
+    for (size_t i = 0; i < scan->form->table->count; i++)
+        scan->row.values[i] = read_value(st, (int)i, &scan->form->table->cols[i], &scan->row_mem);
+    if (hfd_stmt_is_stuck(st)) /* the step says why */
+        return HFD_OK;
+    hfd_buf_reset(&scan->bytes);
+    hfd_move_row_format(scan->form, &scan->row, &scan->bytes);
+    return hfd_buf_finish(&scan->bytes, &bytes, err);
+}
+
+/* The next page has about PAGE_BYTES, by the rows of this one. */
+static void size_page(struct hfd_move_scan *scan, int64_t rows, int64_t bytes)
+{
+    const int64_t fits = PAGE_BYTES * rows / (bytes + 1) + 1;
+    const int64_t grown = scan->page_rows * 4;
+
+    scan->page_rows = fits < grown ? fits : grown;
+    if (scan->page_rows > PAGE_ROWS_MAX)
+        scan->page_rows = PAGE_ROWS_MAX;
+    if (scan->page_rows < PAGE_ROWS_MIN)
+        scan->page_rows = PAGE_ROWS_MIN;
+}
+
+/*
+ * Reads the next page of rows, and gives each to fn. A page has about 4 MiB.
+ * @return HFD_OK (scan->ended: it was the last page), as fn, or as hfd_stmt_step
+ */
+static hfd_rc move_scan_page(struct hfd_move_scan *scan, hfd_move_row_fn *fn, void *ctx,
+                             struct hfd_err *err)
+{
+    struct hfd_stmt *st = NULL;
+    int64_t rows = 0, bytes = 0;
+    bool row = false;
+    hfd_rc rc = open_page(scan, &st, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_stmt_step(st, &row, err);
+    while (rc == HFD_OK && row) {
+        rc = take_row(scan, st, err);
+        if (rc == HFD_OK && !hfd_stmt_is_stuck(st))
+            rc = fn(ctx, scan, err);
+        rows++;
+        bytes += (int64_t)scan->bytes.len;
+        if (rc == HFD_OK)
+            rc = hfd_stmt_step(st, &row, err);
+    }
+    hfd_stmt_done(st);
+    scan->ended = rows < scan->page_rows;
+    if (rc == HFD_OK && rows > 0)
+        rc = keep_key(scan, err);
+    size_page(scan, rows, bytes);
+    return rc;
+}
 
 #define MEM_MAX ((size_t)1 << 20)
 #define KEY_MEM_MAX ((size_t)64 << 20)
@@ -14,7 +321,6 @@
 /* A transaction of the target: long enough that its sync costs little. */
 #define BATCH_BYTES (INT64_C(32) << 20)
 #define BATCH_ROWS 200000
-
 /* The keys of the marker, as literals of SQL: while it goes on, and when it has ended. */
 #define MARK "'move'"
 #define MOVED "'moved'"
@@ -38,7 +344,6 @@ struct move {
     struct hfd_move_result *result;
     struct hfd_arena mem;
     struct side from, to;
-    struct hfd_move_form *forms;
     /* The table that is copied, or compared. */
     struct hfd_move_progress now;
     struct hfd_move_sum sum;
@@ -125,7 +430,7 @@ static hfd_rc find_rows(struct move *m, size_t *out, struct hfd_err *err)
 
     *out = HFD_MOVE_TABLES_MAX;
     for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++) {
-        rc = hfd_move_last_key(m->to.writer, &m->forms[i], &m->mem, &key, err);
+        rc = move_last_key(m->to.writer, &hfd_move_tables[i], &m->mem, &key, err);
         if (rc == HFD_OK && key.found) {
             *out = i;
             break;
@@ -152,7 +457,7 @@ static hfd_rc begin_mark(struct move *m, struct hfd_err *err)
                         : hfd_fail(err, HFD_CONFLICT,
                                    "the target has data already: table %s is not empty. Give an "
                                    "empty database or folder",
-                                   hfd_move_tables[at].name);
+                                   hfd_move_tables[at].table->name);
     }
     if (moved.p != NULL)
         rc = run_alone(m->to.writer, sql_moved_drop, HFD_SLICE_NONE, err);
@@ -186,7 +491,8 @@ static hfd_rc analyze(struct move *m, struct hfd_err *err)
     for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++) {
         char sql[ANALYZE_MAX];
 
-        (void)snprintf(sql, sizeof(sql), "/*postgres: ANALYZE %s*/", hfd_move_tables[i].name);
+        (void)snprintf(sql, sizeof(sql), "/*postgres: ANALYZE %s*/",
+                       hfd_move_tables[i].table->name);
         rc = hfd_db_exec(m->to.writer, sql, err);
     }
     return rc;
@@ -205,19 +511,6 @@ static hfd_rc end_mark(struct move *m, struct hfd_err *err)
 
 /* ---- opening ---- */
 
-static hfd_rc make_forms(struct move *m, struct hfd_err *err)
-{
-    hfd_rc rc = HFD_OK;
-
-    HFD_ASSERT(hfd_move_tables_count <= HFD_MOVE_TABLES_MAX);
-    m->forms = hfd_arena_array(&m->mem, hfd_move_tables_count, sizeof(*m->forms));
-    if (m->forms == NULL)
-        return hfd_fail_nomem(err, "prepare the tables of a move");
-    for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++)
-        rc = hfd_move_form_make(&hfd_move_tables[i], &m->mem, &m->forms[i], err);
-    return rc;
-}
-
 /* Marks a database that has no table yet, so that no server takes it while they are made. */
 static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
 {
@@ -227,6 +520,9 @@ static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
     hfd_rc rc = hfd_db_schema_version(db, &version, err);
 
     if (rc != HFD_OK || version != 0)
+        return rc;
+    rc = hfd_migrate_check(db, &(struct hfd_schema_check){.list = hfd_migrations}, err);
+    if (rc != HFD_OK)
         return rc;
     rc = hfd_db_begin(db, err);
     if (rc != HFD_OK)
@@ -301,16 +597,19 @@ static void close_side(struct side *side)
 
 /* ---- writing ---- */
 
-static hfd_rc begin_batch(struct move *m, const struct hfd_move_form *form, struct hfd_err *err)
+static hfd_rc begin_batch(struct move *m, struct hfd_move_form *form, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_db_begin(m->to.writer, err);
+    const char *sql;
+    hfd_rc rc = hfd_query_sql(&form->copy, &sql, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_db_begin(m->to.writer, err);
     if (rc != HFD_OK)
         return rc;
     m->writing = true;
     m->rows = 0;
     m->bytes = 0;
-    return hfd_db_load_begin(m->to.writer, form->copy_sql, err);
+    return hfd_db_load_begin(m->to.writer, sql, err);
 }
 
 static hfd_rc end_batch(struct move *m, struct hfd_err *err)
@@ -332,6 +631,7 @@ static hfd_rc write_row(struct move *m, const struct hfd_move_scan *scan, struct
 {
     const hfd_slice bytes = hfd_buf_slice(&scan->bytes);
     struct hfd_stmt *st;
+    const char *sql;
     hfd_rc rc = m->writing ? HFD_OK : begin_batch(m, scan->form, err);
 
     if (rc != HFD_OK)
@@ -340,10 +640,12 @@ static hfd_rc write_row(struct move *m, const struct hfd_move_scan *scan, struct
     m->bytes += (int64_t)bytes.len;
     if (hfd_db_loads(m->to.writer))
         return hfd_db_load(m->to.writer, bytes, err);
-    rc = hfd_db_prepare(m->to.writer, scan->form->insert_sql, &st, err);
+    rc = hfd_query_sql(&scan->form->insert, &sql, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(m->to.writer, sql, &st, err);
     if (rc != HFD_OK)
         return rc;
-    hfd_move_bind(st, 1, scan->form, scan->row.values, scan->form->count);
+    hfd_move_bind(st, scan->form, &scan->row);
     return hfd_stmt_run(st, NULL, err);
 }
 
@@ -363,8 +665,7 @@ static hfd_rc copy_row(void *ctx, const struct hfd_move_scan *scan, struct hfd_e
     struct move *m = ctx;
 
     hfd_move_sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
-    if (m->moved ||
-        (m->last.found && hfd_move_key_cmp(scan->form, scan->row.values, m->last.values) <= 0)) {
+    if (m->moved || (m->last.found && move_key_cmp(scan->form, &scan->row, &m->last) <= 0)) {
         m->result->found_rows++;
         return HFD_OK;
     }
@@ -379,11 +680,13 @@ static hfd_rc scan_table(struct move *m, struct hfd_db *db, size_t at, struct hf
     hfd_rc rc = HFD_OK;
 
     m->sum = (struct hfd_move_sum){0};
-    m->now.table = hfd_move_tables[at].name;
+    m->now.table = hfd_move_tables[at].table->name;
     m->now.table_at = at + 1;
-    hfd_move_scan_init(&scan, db, &m->forms[at]);
+    if (m->config->progress != NULL)
+        rc = hfd_row_count(db, m->now.table, &m->now.table_total, err);
+    move_scan_init(&scan, db, &hfd_move_tables[at]);
     while (rc == HFD_OK && !scan.ended) {
-        rc = hfd_move_scan_page(&scan, m->now.comparing ? sum_row : copy_row, m, err);
+        rc = move_scan_page(&scan, m->now.comparing ? sum_row : copy_row, m, err);
         m->now.table_rows = m->sum.rows;
         m->now.rows = before + m->sum.rows;
         if (rc == HFD_OK && (m->rows >= m->batch_rows || m->bytes >= BATCH_BYTES))
@@ -391,7 +694,7 @@ static hfd_rc scan_table(struct move *m, struct hfd_db *db, size_t at, struct hf
         if (m->config->progress != NULL)
             m->config->progress(m->config->progress_ctx, &m->now);
     }
-    hfd_move_scan_fini(&scan);
+    move_scan_fini(&scan);
     return rc;
 }
 
@@ -401,13 +704,13 @@ static hfd_rc copy_table(struct move *m, size_t at, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_arena_init(&mem, KEY_MEM_MAX);
-    rc = hfd_move_last_key(m->to.writer, &m->forms[at], &mem, &m->last, err);
+    rc = move_last_key(m->to.writer, &hfd_move_tables[at], &mem, &m->last, err);
     if (rc == HFD_OK)
         rc = scan_table(m, m->from.reader, at, err);
     if (rc == HFD_OK)
         rc = end_batch(m, err);
     hfd_arena_fini(&mem);
-    m->result->tables[at].name = hfd_move_tables[at].name;
+    m->result->tables[at].name = hfd_move_tables[at].table->name;
     m->result->tables[at].sum = m->sum;
     return rc;
 }
@@ -426,7 +729,7 @@ static hfd_rc copy_all(struct move *m, struct hfd_err *err)
 static hfd_rc differ(const struct move *m, size_t at, struct hfd_err *err)
 {
     const struct hfd_move_sum *wanted = &m->result->tables[at].sum, *found = &m->sum;
-    const char *name = hfd_move_tables[at].name;
+    const char *name = hfd_move_tables[at].table->name;
 
     if (m->moved)
         return hfd_fail(
@@ -479,9 +782,7 @@ hfd_rc hfd_move(const struct hfd_move_config *config, struct hfd_move_result *ou
     HFD_ASSERT(config->name != NULL && config->name[0] != '\0');
     *out = (struct hfd_move_result){0};
     hfd_arena_init(&m.mem, MEM_MAX);
-    rc = make_forms(&m, err);
-    if (rc == HFD_OK)
-        rc = open_from(&m, err);
+    rc = open_from(&m, err);
     if (rc == HFD_OK)
         rc = open_to(&m, err);
     if (rc == HFD_OK)

@@ -9,12 +9,73 @@
  *
  * Numbers (seq) stay as they are. Nothing is changed in the source, except that its schema is
  * brought up to date.
+ *
+ * The tables that a move carries from one database to another. A migration that adds a table adds
+ * it to this list, too: tests/unit/test_move.c compares the list with the schema. Thread: any.
+ *
+ * Rows on their way from one database to another: reading them in the order of keys, summing them
+ * up, writing them. Thread: that of the connection.
  */
 #ifndef HFD_STORE_MOVE_H
 #define HFD_STORE_MOVE_H
 
-#include "store/move_io.h"
+#include "driver/base/buf.h"
 #include "store/store.h"
+#include "store/table.h"
+
+#define HFD_MOVE_COLUMNS_MAX 48
+
+/** A table, and its statements. */
+struct hfd_move_form {
+    const struct hfd_table *table;
+    struct hfd_query first;  /* the first ?1 rows in the order of the primary key */
+    struct hfd_query next;   /* the ?1 rows behind the key ?2, ... */
+    struct hfd_query last;   /* the highest key */
+    struct hfd_query insert; /* one row */
+    struct hfd_query copy;   /* COPY of PostgreSQL, binary */
+};
+
+extern struct hfd_move_form hfd_move_tables[];
+extern const size_t hfd_move_tables_count;
+
+/** Tables that stay: they say something of a database and its servers, not of resources. */
+extern const char *const hfd_move_staying[];
+extern const size_t hfd_move_staying_count;
+
+struct hfd_move_value {
+    bool null;
+    int64_t number;
+    hfd_slice bytes; /* of a text or blob */
+};
+
+struct hfd_move_row {
+    struct hfd_move_value values[HFD_MOVE_COLUMNS_MAX];
+};
+
+/**
+ * The measure of a table, to compare two: the number of rows, and a 128-bit hash (XXH3) of each
+ * row, added up. The order of the rows does not matter.
+ */
+struct hfd_move_sum {
+    int64_t rows;
+    uint64_t high, low;
+};
+
+/** Returns true if both tables have the same rows. */
+bool hfd_move_sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b);
+
+/**
+ * Writes a row as PostgreSQL's COPY takes it (binary format): the number of columns, then length
+ * and bytes of each, with the highest byte first.
+ */
+void hfd_move_row_format(const struct hfd_move_form *form, const struct hfd_move_row *row,
+                         struct hfd_buf *out);
+/** @param bytes  from hfd_move_row_format */
+void hfd_move_sum_add(struct hfd_move_sum *sum, hfd_slice bytes);
+
+/** Binds a row. */
+void hfd_move_bind(struct hfd_stmt *st, const struct hfd_move_form *form,
+                   const struct hfd_move_row *row);
 
 #define HFD_MOVE_TABLES_MAX 32
 
@@ -23,6 +84,7 @@ struct hfd_move_progress {
     const char *table;
     size_t table_at, table_count; /* from 1 on */
     int64_t table_rows, rows;     /* so far: of this table, of all */
+    int64_t table_total;          /* rows that this table has */
 };
 
 struct hfd_move_config {

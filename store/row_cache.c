@@ -4,6 +4,8 @@
  */
 #include "store/row_cache.h"
 
+#include "store/table.h"
+
 #include <stdlib.h>
 
 #define PAIRS 2048u
@@ -23,31 +25,6 @@ struct hfd_row_cache {
     size_t bytes;
     struct entry *pairs[PAIRS][2]; /* the newer one first */
 };
-
-/* Every text of a row. */
-static const size_t texts[] = {
-    offsetof(struct hfd_resource_row, guresid),
-    offsetof(struct hfd_resource_row, type),
-    offsetof(struct hfd_resource_row, incarnation),
-    offsetof(struct hfd_resource_row, cluster_id),
-    offsetof(struct hfd_resource_row, digest),
-    offsetof(struct hfd_resource_row, raw_digest),
-    offsetof(struct hfd_resource_row, cookie),
-    offsetof(struct hfd_resource_row, fail_code),
-    offsetof(struct hfd_resource_row, fail_message),
-    offsetof(struct hfd_resource_row, output),
-    offsetof(struct hfd_resource_row, secrets),
-    offsetof(struct hfd_resource_row, op_milestones),
-    offsetof(struct hfd_resource_row, op_plan),
-    offsetof(struct hfd_resource_row, op_waits),
-    offsetof(struct hfd_resource_row, op_usual),
-};
-#define TEXTS (sizeof(texts) / sizeof(texts[0]))
-
-static hfd_slice *text_of(struct hfd_resource_row *row, size_t i)
-{
-    return (hfd_slice *)(void *)((char *)row + texts[i]);
-}
 
 static uint64_t hash(hfd_slice s)
 {
@@ -97,21 +74,6 @@ void hfd_row_cache_free(struct hfd_row_cache *cache)
     free(cache);
 }
 
-/* Copies all texts of a row, one behind the other, and lets the row point to the copies. */
-static void gather(struct hfd_resource_row *row, char *to)
-{
-    for (size_t i = 0; i < TEXTS; i++) {
-        hfd_slice *s = text_of(row, i);
-
-        if (s->p == NULL)
-            continue;
-        if (s->len != 0)
-            memcpy(to, s->p, s->len);
-        s->p = to;
-        to += s->len;
-    }
-}
-
 bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem,
                        struct hfd_resource_row *out)
 {
@@ -130,7 +92,7 @@ bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, str
         if (text == NULL)
             return false;
         *out = e->row;
-        gather(out, text);
+        hfd_table_take(&hfd_resource_table, out, text);
         return true;
     }
     return false;
@@ -138,15 +100,9 @@ bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, str
 
 static struct entry *entry_of(const struct hfd_resource_row *row, int64_t seq)
 {
-    struct hfd_resource_row copy = *row;
+    const size_t n = hfd_table_bytes(&hfd_resource_table, row);
     struct entry *e;
-    size_t n = 0;
 
-    for (size_t i = 0; i < TEXTS; i++) {
-        if (text_of(&copy, i)->len > ROW_MAX_BYTES)
-            return NULL;
-        n += text_of(&copy, i)->len;
-    }
     if (n > ROW_MAX_BYTES)
         return NULL;
     e = malloc(sizeof(*e) + n);
@@ -154,8 +110,8 @@ static struct entry *entry_of(const struct hfd_resource_row *row, int64_t seq)
         return NULL;
     e->seq = seq;
     e->text_bytes = n;
-    e->row = copy;
-    gather(&e->row, e->text);
+    e->row = *row;
+    hfd_table_take(&hfd_resource_table, &e->row, e->text);
     return e;
 }
 

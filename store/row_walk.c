@@ -6,21 +6,40 @@
 
 #define PAGES_A_COMMIT 20
 
-static const struct hfd_sum_table *const tables[] = {&hfd_fleet_sums, &hfd_report_sums,
-                                                     &hfd_resource_sums, &hfd_part_sums};
-#define TABLES (sizeof(tables) / sizeof(tables[0]))
+#define SUMS_MAX 2
+
+/* clang-format off */
+/* A page of keys behind (?1, ?2), in their order; a key of one text has an empty second one. */
+#define KEYS_1(more) "SELECT @keys, '' FROM @table WHERE @keys > ?1 AND ?2 = ''" more " ORDER BY @keys LIMIT 100"
+#define KEYS_2(more) "SELECT @keys FROM @table WHERE (@keys) > (?1, ?2)" more " ORDER BY @keys LIMIT 100"
+#define OPEN " AND sum IS NULL"
+#define FILLED HFD_SQL_UPDATE, .marks = HFD_COL_FILLED
+
+/* A table whose rows have checksums. */
+static struct summed {
+    struct hfd_query keys, open, fill; /* open: of rows without a checksum */
+} tables[] = {
+    {{.table = &hfd_fleet_table, .text = KEYS_1("")}, {.table = &hfd_fleet_table, .text = KEYS_1(OPEN)}, {.table = &hfd_fleet_table, .text = FILLED}},
+    {{.table = &hfd_report_table, .text = KEYS_2("")}, {.table = &hfd_report_table, .text = KEYS_2(OPEN)}, {.table = &hfd_report_table, .text = FILLED}},
+    {{.table = &hfd_resource_table, .text = KEYS_1("")}, {.table = &hfd_resource_table, .text = KEYS_1(OPEN)}, {.table = &hfd_resource_table, .text = FILLED}},
+    {{.table = &hfd_part_table, .text = KEYS_2("")}, {.table = &hfd_part_table, .text = KEYS_2(OPEN)}, {.table = &hfd_part_table, .text = FILLED}},
+};
+/* clang-format on */
+#define TABLES HFD_COUNT_OF(tables)
 
 /* A walk through one table. */
 struct walk {
-    const struct hfd_sum_table *table;
+    struct summed *summed;
+    const struct hfd_table *table;
     struct hfd_unit_key last; /* its texts are in `at` */
     struct hfd_arena at, page;
     size_t rows;
 };
 
-static void walk_init(struct walk *w, const struct hfd_sum_table *table)
+static void walk_init(struct walk *w, struct summed *summed)
 {
-    *w = (struct walk){.table = table, .last = {HFD_SLICE(""), HFD_SLICE("")}};
+    *w = (struct walk){
+        .summed = summed, .table = summed->keys.table, .last = {HFD_SLICE(""), HFD_SLICE("")}};
     hfd_arena_init(&w->at, HFD_ROW_BYTES_MAX);
     hfd_arena_init(&w->page, HFD_ROW_BYTES_MAX);
 }
@@ -39,20 +58,17 @@ static void read_key(struct hfd_row_in *in, void *out)
     key->second = hfd_row_text(in);
 }
 
-static hfd_rc read_page(struct walk *w, struct hfd_txn *tx, const char *sql,
+static hfd_rc read_page(struct walk *w, struct hfd_txn *tx, struct hfd_query *query,
                         struct hfd_row_list *out, struct hfd_err *err)
 {
     static const struct hfd_row_form form = {
         .what = "key", .read = read_key, .size = sizeof(struct hfd_unit_key)};
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
+    const hfd_rc rc = hfd_query_open(
+        tx, query, HFD_ARGS(hfd_arg_text(w->last.first), hfd_arg_text(w->last.second)), &st, err);
 
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, w->last.first);
-    hfd_stmt_text(st, 2, w->last.second);
     hfd_arena_fini(&w->page);
-    return hfd_row_all(st, &form, &w->page, out, err);
+    return rc == HFD_OK ? hfd_row_all(st, &form, &w->page, out, err) : rc;
 }
 
 /* Goes on behind this key. */
@@ -66,26 +82,21 @@ static hfd_rc set_last(struct walk *w, const struct hfd_unit_key *key, struct hf
                : hfd_fail_nomem(err, "walk through the rows of a table");
 }
 
-static void bind_key(const struct walk *w, struct hfd_stmt *st, const struct hfd_unit_key *key)
-{
-    hfd_stmt_text(st, 1, key->first);
-    if (w->table->key_texts > 1)
-        hfd_stmt_text(st, 2, key->second);
-}
-
 /* Reads a row. @param in  says what becomes of its checksums */
 static hfd_rc read_row(struct walk *w, struct hfd_txn *tx, const struct hfd_unit_key *key,
                        struct hfd_row_in *in, struct hfd_err *err)
 {
-    void *row = hfd_arena_alloc(&w->page, w->table->form->size);
-    hfd_rc rc = row != NULL ? hfd_db_prepare(tx->db, w->table->get, &in->st, err)
+    const struct hfd_arg args[] = {hfd_arg_text(key->first), hfd_arg_text(key->second)};
+    void *row = hfd_arena_alloc(&w->page, w->table->form.size);
+    hfd_rc rc = row != NULL ? hfd_query_open(tx, w->table->get,
+                                             (struct hfd_args){args, w->table->keys}, &in->st, err)
                             : hfd_fail_nomem(err, "read a row");
 
     if (rc != HFD_OK)
         return rc;
-    bind_key(w, in->st, key);
+    in->form = &w->table->form;
     in->mem = &w->page;
-    return hfd_row_one_by(in, w->table->form, row, err);
+    return hfd_row_one_by(in, row, err);
 }
 
 /* ---- checking ---- */
@@ -107,18 +118,26 @@ static hfd_rc check_row(struct walk *w, struct hfd_txn *tx, const struct hfd_uni
 static hfd_rc check_table(struct walk *w, struct hfd_txn *tx, struct hfd_row_findings *findings,
                           struct hfd_err *err)
 {
+    char what[64];
+    struct hfd_meter_at at = {.what = what};
     struct hfd_row_list page = {NULL, 1};
     hfd_rc rc = HFD_OK;
 
+    (void)snprintf(what, sizeof(what), "checking table %s", w->table->name);
+    if (findings->meter != NULL)
+        rc = hfd_row_count(tx->db, w->table->name, &at.total, err);
     while (rc == HFD_OK && page.count > 0) {
         const struct hfd_unit_key *keys;
 
-        rc = read_page(w, tx, w->table->keys, &page, err);
+        hfd_meter_set(findings->meter, &at);
+
+        rc = read_page(w, tx, &w->summed->keys, &page, err);
         keys = page.rows;
         if (rc == HFD_OK && page.count > 0)
             rc = set_last(w, &keys[page.count - 1], err);
         for (size_t i = 0; rc == HFD_OK && i < page.count; i++)
             rc = check_row(w, tx, &keys[i], findings, err);
+        at.done += (int64_t)page.count;
     }
     return rc;
 }
@@ -130,7 +149,7 @@ hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_row_findings *findings, str
     for (size_t i = 0; rc == HFD_OK && i < TABLES; i++) {
         struct walk w;
 
-        walk_init(&w, tables[i]);
+        walk_init(&w, &tables[i]);
         rc = check_table(&w, tx, findings, err);
         walk_fini(&w);
     }
@@ -142,26 +161,24 @@ hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_row_findings *findings, str
 static hfd_rc fill_row(struct walk *w, struct hfd_txn *tx, const struct hfd_unit_key *key,
                        struct hfd_err *err)
 {
-    int64_t sums[HFD_SUMS_MAX];
+    struct hfd_arg args[2 + SUMS_MAX] = {hfd_arg_text(key->first), hfd_arg_text(key->second)};
+    int64_t sums[SUMS_MAX];
     struct hfd_row_in in = {.sums = sums};
-    struct hfd_stmt *st;
-    hfd_rc rc = read_row(w, tx, key, &in, err);
+    size_t count = w->table->keys;
+    const hfd_rc rc = read_row(w, tx, key, &in, err);
 
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, w->table->fill, &st, err);
     if (rc != HFD_OK)
         return rc;
-    bind_key(w, st, key);
-    for (int i = 0; sums + i < in.sums; i++)
-        hfd_stmt_i64(st, w->table->key_texts + 1 + i, sums[i]);
-    return hfd_stmt_run(st, NULL, err);
+    for (size_t i = 0; sums + i < in.sums; i++)
+        args[count++] = hfd_arg_i64(sums[i]);
+    return hfd_query_run(tx, &w->summed->fill, (struct hfd_args){args, count}, err);
 }
 
 static hfd_rc fill_page(struct walk *w, struct hfd_txn *tx, size_t *count, struct hfd_err *err)
 {
     const struct hfd_unit_key *keys;
     struct hfd_row_list page = {.count = 0};
-    hfd_rc rc = read_page(w, tx, w->table->open, &page, err);
+    hfd_rc rc = read_page(w, tx, &w->summed->open, &page, err);
 
     *count = page.count;
     keys = page.rows;
@@ -204,7 +221,7 @@ hfd_rc hfd_rows_fill(struct hfd_db *db, struct hfd_err *err)
         bool done = false;
         struct walk w;
 
-        walk_init(&w, tables[i]);
+        walk_init(&w, &tables[i]);
         while (rc == HFD_OK && !done)
             rc = fill_some(&w, db, &done, err);
         if (w.rows > 0)

@@ -1,162 +1,223 @@
-/* The SQL is the portable subset. Thread: that of the transaction. */
+/* See rows_fleet.h. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_fleet.h"
 
-#include "store/fleet_children.h"
-#include "store/fleet_name.h"
+#include "driver/base/arena.h"
+#include "driver/base/check.h"
+#include "store/kind.h"
 #include "store/number.h"
-#include "store/row_cache.h"
 #include "store/row_io.h"
-#include "store/row_sum.h"
-#include "store/rows_fleet_sums.h"
 #include "store/rows_report.h"
+#include "store/rows_resource.h"
 #include "store/totals.h"
 #include "store/unit.h"
 
-/* clang-format off */
-#define FLEET_COLUMNS_GIVEN \
-    "id, kind, owner_id, name, generation, spec, labels, conditions, ready, ready_seen_us, pending_us, told, created_us, updated_us, " \
-    "deleted_us, created_by, updated_by, deleted_by, sum, doc_sum"
-#define FLEET_COLUMNS "seq, " FLEET_COLUMNS_GIVEN
+/* ---- names ---- */
 
-const char hfd_fleet_get_sql[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE id = ?1";
-static const char sql_fleet_at[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq = ?1";
-static const char sql_fleet_last[] =
-    "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
-static const char sql_fleet_insert[] = /* without RETURNING, which makes SQLite copy each page that it changes */
-    "INSERT INTO fleet (" FLEET_COLUMNS ")"
-    " VALUES (?18, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?21, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?19, ?20) ON CONFLICT DO NOTHING";
-static const char sql_fleet_update[] =
-    "UPDATE fleet SET name = ?2, generation = ?3, spec = ?4, labels = ?5, conditions = ?6, ready = ?7, ready_seen_us = ?8, told = ?13, pending_us = ?16,"
-    " updated_us = ?9, deleted_us = ?10, updated_by = ?11, deleted_by = ?12,"
-    " sum = ?14, doc_sum = ?15 WHERE id = ?1";
-static const char sql_fleet_judged[] = /* a column that is set is written to its indexes, changed or not */
-    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5 WHERE id = ?1";
-static const char sql_fleet_judged_moved[] =
-    "UPDATE fleet SET conditions = ?2, told = ?3, sum = ?4, doc_sum = ?5, ready = ?6, ready_seen_us = ?7, pending_us = ?8 WHERE id = ?1";
-static const char sql_fleet_delete[] =
-    "DELETE FROM fleet WHERE id = ?1";
-static const char sql_fleet_kind[] =
-    "SELECT kind FROM fleet WHERE id = ?1";
-static const char sql_fleet_by_name[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0";
-static const char sql_fleet_children[] =
-    "SELECT seq, id, kind, owner_id, name, generation, '{}', '{}', '[]', ready, ready_seen_us, pending_us, told, created_us, updated_us,"
-    " deleted_us, created_by, updated_by, deleted_by, sum, NULL FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq";
-static const char sql_fleet_pending[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2)"
-    " ORDER BY created_us, seq LIMIT ?3";
-
-/* ?1, the time, takes part so that both statements have the same parameters. */
-static const char sql_fleet_all[] =
-    "SELECT " FLEET_COLUMNS " FROM fleet WHERE seq > ?2 AND ?1 >= 0 ORDER BY seq LIMIT ?3";
-/* clang-format on */
-
-const size_t hfd_fleet_texts[HFD_FLEET_TEXTS] = {
-    offsetof(struct hfd_fleet_row, id),         offsetof(struct hfd_fleet_row, owner_id),
-    offsetof(struct hfd_fleet_row, name),       offsetof(struct hfd_fleet_row, created_by),
-    offsetof(struct hfd_fleet_row, updated_by), offsetof(struct hfd_fleet_row, deleted_by),
-    offsetof(struct hfd_fleet_row, spec),       offsetof(struct hfd_fleet_row, labels),
-    offsetof(struct hfd_fleet_row, conditions),
-};
-#define HEAD_TEXTS 6u
-
-int64_t hfd_fleet_sum(const struct hfd_fleet_row *row)
+/* Fails with HFD_CONFLICT: the name or the id is taken. */
+static hfd_rc fleet_name_taken(const struct hfd_fleet_row *row, struct hfd_err *err)
 {
-    const int64_t numbers[] = {row->kind,          row->generation,    row->ready,
-                               row->ready_seen_us, row->observer_idle, row->created_us,
-                               row->updated_us,    row->deleted_us,    row->pending_us};
-
-    return hfd_row_sum(&(struct hfd_row_values){row, hfd_fleet_texts, HEAD_TEXTS, numbers,
-                                                sizeof(numbers) / sizeof(numbers[0])});
+    return hfd_fail(err, HFD_CONFLICT, "store: the name or the id of a %s is taken",
+                    row->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool");
 }
 
-int64_t hfd_fleet_doc_sum(const struct hfd_fleet_row *row)
+/*
+ * Looks for the name where a write that is refused undoes the whole group. The names in a cluster
+ * that the job itself has made need no look.
+ * @param row    its seq is 0 when it is to be inserted
+ * @param own    the kept row of its id, or NULL
+ * @param owner  the kept row of its owner, or NULL
+ * @return HFD_OK, HFD_CONFLICT, or as hfd_fleet_row_by_name
+ */
+static hfd_rc fleet_name_check(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                               const struct hfd_kept *own, const struct hfd_kept *owner,
+                               struct hfd_err *err)
 {
-    return hfd_row_sum(&(struct hfd_row_values){row, hfd_fleet_texts + HEAD_TEXTS,
-                                                HFD_FLEET_TEXTS - HEAD_TEXTS, NULL, 0});
-}
-
-/* Does not check the documents. */
-static void read_head(struct hfd_row_in *in, void *out)
-{
-    struct hfd_fleet_row *row = out;
-
-    row->seq = hfd_row_i64(in);
-    row->id = hfd_row_text(in);
-    row->kind = hfd_row_kind(in);
-    row->owner_id = hfd_row_text(in);
-    row->name = hfd_row_text(in);
-    row->generation = hfd_row_i64(in);
-    row->spec = hfd_row_text(in);
-    row->labels = hfd_row_text(in);
-    row->conditions = hfd_row_text(in);
-    row->ready = hfd_row_i64(in) != 0;
-    row->ready_seen_us = hfd_row_i64(in);
-    row->pending_us = hfd_row_i64(in);
-    row->observer_idle = hfd_row_i64(in);
-    row->created_us = hfd_row_i64(in);
-    row->updated_us = hfd_row_i64(in);
-    row->deleted_us = hfd_row_i64(in);
-    row->created_by = hfd_row_text(in);
-    row->updated_by = hfd_row_text(in);
-    row->deleted_by = hfd_row_text(in);
-    hfd_row_check(in, hfd_fleet_sum(row), &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
-}
-
-static void read_fleet(struct hfd_row_in *in, void *out)
-{
-    const struct hfd_fleet_row *row = out;
-
-    read_head(in, out);
-    hfd_row_check(in, hfd_fleet_doc_sum(row),
-                  &(struct hfd_row_name){"fleet", row->id, HFD_SLICE_NONE});
-}
-
-const struct hfd_row_form hfd_fleet_form = {"HyperFleet resource", read_fleet,
-                                            sizeof(struct hfd_fleet_row)};
-static const struct hfd_row_form head_form = {"HyperFleet resource", read_head,
-                                              sizeof(struct hfd_fleet_row)};
-
-static hfd_rc all_fleet(struct hfd_stmt *st, const struct hfd_row_form *form, struct hfd_arena *mem,
-                        struct hfd_fleet_list *out, struct hfd_err *err)
-{
-    struct hfd_row_list list;
+    const struct hfd_fleet_name name = {row->kind, row->owner_id, row->name};
+    struct hfd_fleet_row other;
+    struct hfd_arena mem;
     hfd_rc rc;
 
-    rc = hfd_row_all(st, form, mem, &list, err);
-    out->rows = list.rows;
-    out->count = list.count;
-    return rc;
+    if (!hfd_db_gathers(tx->db) || (owner != NULL && owner->fresh))
+        return HFD_OK;
+    if (row->seq == 0 && own != NULL && own->row != NULL)
+        return fleet_name_taken(row, err);
+    hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
+    if (tx->unit == NULL && row->seq == 0 &&
+        hfd_fleet_row_get(tx, row->id, &mem, &other, NULL) == HFD_OK)
+        rc = fleet_name_taken(row, err);
+    else
+        rc = hfd_fleet_row_by_name(tx, &name, &mem, &other, err);
+    if (rc == HFD_OK && !hfd_slice_eq(other.id, row->id))
+        rc = fleet_name_taken(row, err);
+    hfd_arena_fini(&mem);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
+
+/* ---- nodepools of a cluster ---- */
+
+/* The mark of columns that hfd_fleet_row_refer sets. */
+#define HFD_FLEET_OWNED (HFD_COL_OWN << 3)
+
+static struct hfd_query sql_children_refer = {
+    .table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = HFD_FLEET_OWNED};
+
+static struct hfd_unit_key child_key(const void *row)
+{
+    const struct hfd_fleet_row *child = row;
+
+    return (struct hfd_unit_key){child->owner_id, child->id};
+}
+
+/* The order of its query. */
+static int compare_children(const void *a, const void *b)
+{
+    const struct hfd_fleet_row *x = a, *y = b;
+
+    if (x->created_us != y->created_us)
+        return x->created_us < y->created_us ? -1 : 1;
+    return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+/* As its query gives them. */
+static void behead_child(void *row)
+{
+    struct hfd_fleet_row *child = row;
+
+    child->spec = child->labels = HFD_SLICE("{}");
+    child->conditions = HFD_SLICE("[]");
+}
+
+/* Heads of HyperFleet resources, by the id of their cluster and their own. Never written. */
+static const struct hfd_unit_form fleet_child_form = {
+    .table = HFD_UNIT_CHILD,
+    .rows = &hfd_fleet_table,
+    .key_of = child_key,
+    .compare = compare_children,
+    .behead = behead_child,
+};
+
+/* Notes a row that is new or has changed. */
+static void fleet_child_keep(struct hfd_txn *tx, const struct hfd_fleet_row *row)
+{
+    struct hfd_fleet_row head = *row;
+
+    if (row->owner_id.len == 0 || !hfd_unit_has_all(tx, &fleet_child_form, row->owner_id))
+        return;
+    behead_child(&head);
+    (void)hfd_unit_keep(tx, &fleet_child_form, &head);
+}
+
+/* Notes that a row is gone. */
+static void fleet_child_lose(struct hfd_txn *tx, hfd_slice id)
+{
+    struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[HFD_UNIT_CHILD] : NULL;
+
+    for (; k != NULL; k = k->in_table)
+        if (hfd_slice_eq(k->key.second, id))
+            k->row = NULL;
+}
+
+/* ---- another id of a cluster ---- */
+
+static hfd_rc refer_owner(struct hfd_txn *tx, const struct hfd_fleet_row *child, hfd_slice to,
+                          struct hfd_err *err)
+{
+    struct hfd_fleet_row new = *child;
+
+    new.owner_id = to;
+    return hfd_query_write(tx, &sql_children_refer, &new, NULL, err);
+}
+
+hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
+                           struct hfd_err *err)
+{
+    struct hfd_fleet_list children;
+    hfd_rc rc = hfd_unit_write(tx, err); /* rows of three tables are found by this id */
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_unit_forget(tx);
+    rc = hfd_fleet_row_children(tx, from, mem, &children, err);
+    for (size_t i = 0; rc == HFD_OK && i < children.count; i++)
+        rc = refer_owner(tx, &children.rows[i], to, err);
+    if (rc == HFD_OK)
+        rc = hfd_part_row_refer(tx, from, to, mem, err);
+    return rc == HFD_OK ? hfd_resource_row_refer(tx, from, to, mem, err) : rc;
+}
+
+/* ---- HyperFleet resources ---- */
+
+/* Marks of columns that an update sets, besides HFD_FLEET_OWNED. */
+#define ALL HFD_COL_OWN           /* all that hfd_fleet_row_update writes */
+#define JUDGED (HFD_COL_OWN << 1) /* conditions and told */
+#define MOVED (HFD_COL_OWN << 2)  /* also ready, ready_seen_us and pending_us */
+#define FLEET_COL(type, member) HFD_COL(struct hfd_fleet_row, type, #member, member)
+
+/* clang-format off */
+static const struct hfd_col fleet_cols[] = {
+    {FLEET_COL(I64, seq), .marks = HFD_COL_PRIMARY},
+    {FLEET_COL(TEXT, id), .sum = 1},
+    {FLEET_COL(KIND, kind), .sum = 1},
+    {FLEET_COL(TEXT, owner_id), .sum = 2, .marks = HFD_FLEET_OWNED},
+    {FLEET_COL(TEXT, name), .sum = 3, .marks = ALL},
+    {FLEET_COL(I64, generation), .sum = 2, .marks = ALL},
+    {FLEET_COL(TEXT, spec), .doc = 1, .marks = ALL, .head = "'{}'"},
+    {FLEET_COL(TEXT, labels), .doc = 2, .marks = ALL, .head = "'{}'"},
+    {FLEET_COL(TEXT, conditions), .doc = 3, .marks = ALL | JUDGED, .head = "'[]'"},
+    {FLEET_COL(BOOL, ready), .sum = 3, .marks = ALL | MOVED},
+    {FLEET_COL(I64, ready_seen_us), .sum = 4, .marks = ALL | MOVED},
+    {FLEET_COL(I64, pending_us), .sum = 9, .marks = ALL | MOVED},
+    {HFD_COL(struct hfd_fleet_row, I64, "told", observer_idle), .sum = 5, .marks = ALL | JUDGED},
+    {FLEET_COL(I64, created_us), .sum = 6},
+    {FLEET_COL(I64, updated_us), .sum = 7, .marks = ALL},
+    {FLEET_COL(I64, deleted_us), .sum = 8, .marks = ALL},
+    {FLEET_COL(TEXT, created_by), .sum = 4},
+    {FLEET_COL(TEXT, updated_by), .sum = 5, .marks = ALL},
+    {FLEET_COL(TEXT, deleted_by), .sum = 6, .marks = ALL},
+    {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED | ALL | JUDGED | MOVED | HFD_FLEET_OWNED},
+    {.name = "doc_sum", .type = HFD_COL_DOC_SUM, .marks = HFD_COL_FILLED | ALL | JUDGED | MOVED},
+};
+static struct hfd_query sql_fleet_children;
+const struct hfd_table hfd_fleet_table = {
+    HFD_TABLE("fleet", struct hfd_fleet_row, "HyperFleet resource", fleet_cols), .key = 1, .keys = 1,
+    HFD_TABLE_GET(hfd_fleet_table), HFD_TABLE_REMOVE(hfd_fleet_table), .list = &sql_fleet_children};
+/* Without the documents and their checksum. */
+static const struct hfd_table fleet_heads = {
+    HFD_TABLE_OF("fleet", struct hfd_fleet_row, "HyperFleet resource", fleet_cols, HFD_COUNT_OF(fleet_cols) - 1), .key = 1, .keys = 1};
+
+#define FLEET_AFTER HFD_UNIT_BIT(HFD_UNIT_FLEET)
+static struct hfd_query sql_fleet_at = {.table = &hfd_fleet_table, .text =
+    "SELECT @cols FROM fleet WHERE seq = ?1", .after = FLEET_AFTER};
+static const char sql_fleet_last[] =
+    "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
+static struct hfd_query sql_fleet_insert = {.table = &hfd_fleet_table, .text = /* without RETURNING, which makes SQLite copy each page that it changes */
+    "INSERT INTO fleet (@cols) VALUES (@places) ON CONFLICT DO NOTHING"};
+/* A column that is set is written to its indexes, changed or not. */
+static struct hfd_query sql_fleet_update_all = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = ALL};
+static struct hfd_query sql_fleet_update_judged = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = JUDGED};
+static struct hfd_query sql_fleet_update_moved = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = JUDGED | MOVED};
+static struct hfd_query sql_fleet_kind = {.table = &hfd_fleet_table, .text = "SELECT kind FROM fleet WHERE id = ?1"};
+static struct hfd_query sql_fleet_by_name = {.table = &hfd_fleet_table, .text =
+    "SELECT @cols FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0", .after = FLEET_AFTER};
+static struct hfd_query sql_fleet_children = {.table = &fleet_heads, .text =
+    "SELECT @heads, NULL FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq"};
+static struct hfd_query sql_fleet_of = {.table = &hfd_fleet_table, .text = "SELECT @cols FROM fleet WHERE id IN (" HFD_SQL_TEXTS_OF("?1") ")"};
+static struct hfd_query sql_fleet_pending = {.table = &hfd_fleet_table, .text =
+    "SELECT @cols FROM fleet WHERE ready = 0 AND (created_us, seq) > (?1, ?2) ORDER BY created_us, seq LIMIT ?3", .after = FLEET_AFTER};
+static struct hfd_query sql_fleet_all = {.table = &hfd_fleet_table, .text = /* ?1, the time, takes part so that both have the same parameters */
+    "SELECT @cols FROM fleet WHERE seq > ?2 AND ?1 >= 0 ORDER BY seq LIMIT ?3", .after = FLEET_AFTER};
+/* clang-format on */
 
 /* ---- how rows are kept ---- */
 
-static struct hfd_unit_key key_of(const void *row)
-{
-    return (struct hfd_unit_key){((const struct hfd_fleet_row *)row)->id, HFD_SLICE_NONE};
-}
-
 static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
 
-static const struct hfd_unit_form kept_form = {
-    .table = HFD_UNIT_FLEET,
-    .what = "HyperFleet resource",
-    .size = sizeof(struct hfd_fleet_row),
-    .texts = hfd_fleet_texts,
-    .text_count = HFD_FLEET_TEXTS,
-    .key_of = key_of,
-    .write = write_kept,
-};
-
-#define CHANGE_JUDGED 1u /* conditions and told */
-#define CHANGE_MOVED 2u  /* also ready, ready_seen_us and pending_us */
-#define CHANGE_ALL 4u    /* all that hfd_fleet_row_update writes */
+static const struct hfd_unit_form fleet_form = {
+    .table = HFD_UNIT_FLEET, .rows = &hfd_fleet_table, .write = write_kept};
 
 static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
 {
-    return hfd_unit_find(tx, &kept_form, &(struct hfd_unit_key){id, HFD_SLICE_NONE});
+    return hfd_unit_find(tx, &fleet_form, &(struct hfd_unit_key){id, HFD_SLICE_NONE});
 }
 
 /* ---- reading ---- */
@@ -164,65 +225,39 @@ static struct hfd_kept *find(const struct hfd_txn *tx, hfd_slice id)
 hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                          struct hfd_fleet_row *out, struct hfd_err *err)
 {
-    const struct hfd_unit_key key = {id, HFD_SLICE_NONE};
-    const struct hfd_kept *kept = find(tx, id);
-    struct hfd_stmt *st;
-    hfd_rc rc;
+    return hfd_kept_get(tx, &fleet_form, &(struct hfd_unit_key){id, HFD_SLICE_NONE}, mem, out, err);
+}
 
-    if (kept != NULL)
-        return hfd_unit_give(kept, mem, out, err);
-    rc = hfd_db_prepare(tx->db, hfd_fleet_get_sql, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(id));
-    rc = hfd_row_one(st, &hfd_fleet_form, mem, out, err);
-    if (rc == HFD_OK)
-        (void)hfd_unit_keep(tx, &kept_form, out);
-    else if (rc == HFD_NOT_FOUND)
-        (void)hfd_unit_keep_absent(tx, &kept_form, &key);
-    return rc;
+hfd_rc hfd_fleet_row_want(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
+                          struct hfd_err *err)
+{
+    return hfd_unit_want(
+        tx,
+        &(struct hfd_unit_want){
+            .form = &fleet_form, .query = &sql_fleet_of, .firsts = ids, .count = count},
+        err);
 }
 
 hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                         struct hfd_fleet_row *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
-
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_fleet_at, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, seq);
-    return hfd_row_one(st, &hfd_fleet_form, mem, out, err);
+    return hfd_query_one(tx, &sql_fleet_at, HFD_ARGS(hfd_arg_i64(seq)), mem, out, err);
 }
 
 hfd_rc hfd_fleet_row_by_name(struct hfd_txn *tx, const struct hfd_fleet_name *name,
                              struct hfd_arena *mem, struct hfd_fleet_row *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
-
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_fleet_by_name, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, name->kind);
-    hfd_stmt_text(st, 2, hfd_row_some(name->owner_id));
-    hfd_stmt_text(st, 3, hfd_row_some(name->name));
-    return hfd_row_one(st, &hfd_fleet_form, mem, out, err);
+    return hfd_query_one(
+        tx, &sql_fleet_by_name,
+        HFD_ARGS(hfd_arg_i64(name->kind), hfd_arg_text(name->owner_id), hfd_arg_text(name->name)),
+        mem, out, err);
 }
 
 static hfd_rc read_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                             struct hfd_row_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    const hfd_rc rc = hfd_db_prepare(tx->db, sql_fleet_children, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
-    return hfd_row_all(st, &head_form, mem, out, err);
+    return hfd_query_all(tx, &sql_fleet_children, HFD_ARGS(hfd_arg_text(cluster_id)), mem, out,
+                         err);
 }
 
 /* Returns true when the database has one of the children in an older form. */
@@ -240,19 +275,18 @@ static bool child_has_changed(const struct hfd_txn *tx, hfd_slice cluster_id)
 hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
                               struct hfd_fleet_list *out, struct hfd_err *err)
 {
-    const struct hfd_unit_list children = {.form = &hfd_fleet_child_form,
-                                           .first = cluster_id,
-                                           .mem = mem,
-                                           .heads = true,
-                                           .read = read_children};
+    const struct hfd_unit_list wanted = {.form = &fleet_child_form,
+                                         .first = cluster_id,
+                                         .mem = mem,
+                                         .heads = true,
+                                         .read = read_children};
     struct hfd_row_list list = {NULL, 0};
     hfd_rc rc = HFD_OK;
 
-    if (!hfd_unit_has_all(tx, &hfd_fleet_child_form, cluster_id) &&
-        child_has_changed(tx, cluster_id))
+    if (!hfd_unit_has_all(tx, &fleet_child_form, cluster_id) && child_has_changed(tx, cluster_id))
         rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
     if (rc == HFD_OK)
-        rc = hfd_unit_list(tx, &children, &list, err);
+        rc = hfd_unit_list(tx, &wanted, &list, err);
     *out = (struct hfd_fleet_list){list.rows, list.count, (int64_t)list.count};
     return rc;
 }
@@ -260,32 +294,15 @@ hfd_rc hfd_fleet_row_children(struct hfd_txn *tx, hfd_slice cluster_id, struct h
 hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx, const struct hfd_pending_query *query,
                              struct hfd_arena *mem, struct hfd_fleet_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc;
+    struct hfd_row_list list;
+    const hfd_rc rc =
+        hfd_query_all(tx, query->all ? &sql_fleet_all : &sql_fleet_pending,
+                      HFD_ARGS(hfd_arg_i64(query->after_us), hfd_arg_i64(query->after_seq),
+                               hfd_arg_i64(query->limit)),
+                      mem, &list, err);
 
-    *out = (struct hfd_fleet_list){.count = 0};
-    rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, query->all ? sql_fleet_all : sql_fleet_pending, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, query->after_us);
-    hfd_stmt_i64(st, 2, query->after_seq);
-    hfd_stmt_i64(st, 3, query->limit);
-    rc = all_fleet(st, &hfd_fleet_form, mem, out, err);
-    out->total = (int64_t)out->count;
+    *out = (struct hfd_fleet_list){list.rows, list.count, (int64_t)list.count};
     return rc;
-}
-
-hfd_rc hfd_fleet_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key, struct hfd_err *err)
-{
-    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, hfd_fleet_get_sql}, key, err);
-}
-
-hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via, hfd_slice key,
-                                     struct hfd_err *err)
-{
-    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_fleet_children}, key, err);
 }
 
 /* ---- writing ---- */
@@ -301,114 +318,39 @@ hfd_rc hfd_fleet_row_insert(struct hfd_txn *tx, struct hfd_fleet_row *row, struc
 {
     int64_t changed = 0;
     struct hfd_kept *kept;
-    struct hfd_stmt *st;
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
 
     row->seq = 0;
     if (rc == HFD_OK)
-        rc = hfd_fleet_name_check(tx, row, find(tx, row->id), find(tx, row->owner_id), err);
+        rc = fleet_name_check(tx, row, find(tx, row->id), find(tx, row->owner_id), err);
     if (rc == HFD_OK)
         rc = next_seq(tx, &row->seq, err);
     if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_fleet_insert, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->id));
-    hfd_stmt_i64(st, 2, row->kind);
-    hfd_stmt_text(st, 3, hfd_row_some(row->owner_id));
-    hfd_stmt_text(st, 4, hfd_row_some(row->name));
-    hfd_stmt_i64(st, 5, row->generation);
-    hfd_stmt_text(st, 6, hfd_row_some(row->spec));
-    hfd_stmt_text(st, 7, hfd_row_some(row->labels));
-    hfd_stmt_text(st, 8, hfd_row_some(row->conditions));
-    hfd_stmt_i64(st, 9, row->ready);
-    hfd_stmt_i64(st, 10, row->ready_seen_us);
-    hfd_stmt_i64(st, 11, row->observer_idle);
-    hfd_stmt_i64(st, 12, row->created_us);
-    hfd_stmt_i64(st, 13, row->updated_us);
-    hfd_stmt_i64(st, 14, row->deleted_us);
-    hfd_stmt_text(st, 15, hfd_row_some(row->created_by));
-    hfd_stmt_text(st, 16, hfd_row_some(row->updated_by));
-    hfd_stmt_text(st, 17, hfd_row_some(row->deleted_by));
-    hfd_stmt_i64(st, 18, row->seq);
-    hfd_stmt_i64(st, 19, hfd_fleet_sum(row));
-    hfd_stmt_i64(st, 20, hfd_fleet_doc_sum(row));
-    hfd_stmt_i64(st, 21, row->pending_us);
-    rc = hfd_stmt_run(st, &changed, err);
+        rc = hfd_query_write(tx, &sql_fleet_insert, row, &changed, err);
     if (rc == HFD_OK && changed == 0)
-        rc = hfd_fleet_name_taken(row, err);
+        rc = fleet_name_taken(row, err);
     if (rc != HFD_OK)
         return rc;
-    kept = hfd_unit_keep(tx, &kept_form, row);
+    kept = hfd_unit_keep(tx, &fleet_form, row);
     if (kept != NULL)
         kept->fresh = true;
-    hfd_fleet_child_keep(tx, row);
+    fleet_child_keep(tx, row);
     return hfd_totals_add(tx, &(struct hfd_count_key){.kind = row->kind}, 1, err);
 }
 
-static hfd_rc run_update(struct hfd_stmt *st, struct hfd_err *err)
-{
-    int64_t changed;
-    hfd_rc rc = hfd_stmt_run(st, &changed, err);
-
-    if (rc == HFD_OK && changed == 0)
-        rc = hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored");
-    return rc;
-}
-
-static hfd_rc write_all(struct hfd_txn *tx, const struct hfd_fleet_row *row, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_fleet_update, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->id));
-    hfd_stmt_text(st, 2, hfd_row_some(row->name));
-    hfd_stmt_i64(st, 3, row->generation);
-    hfd_stmt_text(st, 4, hfd_row_some(row->spec));
-    hfd_stmt_text(st, 5, hfd_row_some(row->labels));
-    hfd_stmt_text(st, 6, hfd_row_some(row->conditions));
-    hfd_stmt_i64(st, 7, row->ready);
-    hfd_stmt_i64(st, 8, row->ready_seen_us);
-    hfd_stmt_i64(st, 9, row->updated_us);
-    hfd_stmt_i64(st, 10, row->deleted_us);
-    hfd_stmt_text(st, 11, hfd_row_some(row->updated_by));
-    hfd_stmt_text(st, 12, hfd_row_some(row->deleted_by));
-    hfd_stmt_i64(st, 13, row->observer_idle);
-    hfd_stmt_i64(st, 14, hfd_fleet_sum(row));
-    hfd_stmt_i64(st, 15, hfd_fleet_doc_sum(row));
-    hfd_stmt_i64(st, 16, row->pending_us);
-    return run_update(st, err);
-}
-
-static hfd_rc write_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row, bool moved,
-                           struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, moved ? sql_fleet_judged_moved : sql_fleet_judged, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->id));
-    hfd_stmt_text(st, 2, hfd_row_some(row->conditions));
-    hfd_stmt_i64(st, 3, row->observer_idle);
-    hfd_stmt_i64(st, 4, hfd_fleet_sum(row));
-    hfd_stmt_i64(st, 5, hfd_fleet_doc_sum(row));
-    if (moved) {
-        hfd_stmt_i64(st, 6, row->ready);
-        hfd_stmt_i64(st, 7, row->ready_seen_us);
-        hfd_stmt_i64(st, 8, row->pending_us);
-    }
-    return run_update(st, err);
-}
-
+/* @param change  marks */
 static hfd_rc write_change(struct hfd_txn *tx, const struct hfd_fleet_row *row, unsigned change,
                            struct hfd_err *err)
 {
-    if ((change & CHANGE_ALL) != 0)
-        return write_all(tx, row, err);
-    return write_judged(tx, row, (change & CHANGE_MOVED) != 0, err);
+    struct hfd_query *update = (change & ALL) != 0     ? &sql_fleet_update_all
+                               : (change & MOVED) != 0 ? &sql_fleet_update_moved
+                                                       : &sql_fleet_update_judged;
+    int64_t changed;
+    const hfd_rc rc = hfd_query_write(tx, update, row, &changed, err);
+
+    return rc == HFD_OK && changed == 0
+               ? hfd_fail(err, HFD_NOT_FOUND, "no such HyperFleet resource is stored")
+               : rc;
 }
 
 static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
@@ -420,15 +362,8 @@ static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct
 static hfd_rc change_row(struct hfd_txn *tx, const struct hfd_fleet_row *new, unsigned change,
                          struct hfd_err *err)
 {
-    struct hfd_kept *kept = find(tx, new->id);
-    const unsigned all = kept != NULL ? kept->change | change : change;
-
-    hfd_fleet_child_keep(tx, new);
-    kept = hfd_unit_keep(tx, &kept_form, new);
-    if (kept == NULL)
-        return write_change(tx, new, all, err);
-    hfd_unit_change(tx, kept, all);
-    return HFD_OK;
+    fleet_child_keep(tx, new);
+    return hfd_kept_put(tx, &fleet_form, new, change, err);
 }
 
 /* Gives the row as it is now. Its texts are in mem, or in the unit of work. */
@@ -456,13 +391,13 @@ static hfd_rc write_claim(struct hfd_txn *tx, const struct hfd_fleet_row *new, s
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_FLEET, err); /* the name may have become free */
 
     if (rc == HFD_OK)
-        rc = hfd_fleet_name_check(tx, new, find(tx, new->id), find(tx, new->owner_id), err);
+        rc = fleet_name_check(tx, new, find(tx, new->id), find(tx, new->owner_id), err);
     if (rc == HFD_OK)
-        rc = write_all(tx, new, err);
+        rc = write_change(tx, new, ALL, err);
     if (rc == HFD_OK)
-        (void)hfd_unit_keep(tx, &kept_form, new);
+        (void)hfd_unit_keep(tx, &fleet_form, new);
     if (rc == HFD_OK)
-        hfd_fleet_child_keep(tx, new);
+        fleet_child_keep(tx, new);
     return rc;
 }
 
@@ -482,8 +417,7 @@ hfd_rc hfd_fleet_row_update(struct hfd_txn *tx, const struct hfd_fleet_row *row,
         new.owner_id = was.owner_id;
         new.created_us = was.created_us;
         new.created_by = was.created_by;
-        rc = claims_name(&was, row) ? write_claim(tx, &new, err)
-                                    : change_row(tx, &new, CHANGE_ALL, err);
+        rc = claims_name(&was, row) ? write_claim(tx, &new, err) : change_row(tx, &new, ALL, err);
     }
     hfd_arena_fini(&mem);
     return rc;
@@ -508,7 +442,7 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
             new.ready_seen_us = row->ready_seen_us;
             new.pending_us = row->pending_us;
         }
-        rc = change_row(tx, &new, moved ? CHANGE_MOVED : CHANGE_JUDGED, err);
+        rc = change_row(tx, &new, moved ? MOVED : JUDGED, err);
     }
     hfd_arena_fini(&mem);
     return rc;
@@ -517,36 +451,261 @@ hfd_rc hfd_fleet_row_judged(struct hfd_txn *tx, const struct hfd_fleet_row *row,
 static hfd_rc kind_of(struct hfd_txn *tx, hfd_slice id, int64_t *out, struct hfd_err *err)
 {
     const struct hfd_kept *kept = find(tx, id);
-    struct hfd_stmt *st;
-    hfd_rc rc;
 
     *out = 0;
     if (kept != NULL && kept->row != NULL)
         *out = ((const struct hfd_fleet_row *)kept->row)->kind;
-    if (kept != NULL)
-        return HFD_OK;
-    rc = hfd_db_prepare(tx->db, sql_fleet_kind, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(id));
-    return hfd_row_number(st, 0, out, err);
+    return kept == NULL
+               ? hfd_query_number(tx, &sql_fleet_kind, HFD_ARGS(hfd_arg_text(id)), 0, out, err)
+               : HFD_OK;
 }
 
 /* Written at once: what is inserted later must not go with it. */
 hfd_rc hfd_fleet_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
     const struct hfd_unit_key key = {id, HFD_SLICE_NONE};
-    int64_t kind = 0;
+    int64_t was = 0;
     hfd_rc rc = hfd_report_row_delete_all(tx, id, err);
 
     if (rc == HFD_OK)
-        rc = kind_of(tx, id, &kind, err);
-    if (rc != HFD_OK || kind == 0)
+        rc = kind_of(tx, id, &was, err);
+    if (rc != HFD_OK || was == 0)
         return rc;
-    (void)hfd_unit_keep_absent(tx, &kept_form, &key);
-    hfd_fleet_child_lose(tx, id);
-    rc = hfd_row_run(tx, sql_fleet_delete, id, HFD_SLICE_NONE, err);
+    (void)hfd_unit_keep_absent(tx, &fleet_form, &key);
+    fleet_child_lose(tx, id);
+    rc = hfd_query_run(tx, hfd_fleet_table.remove, HFD_ARGS(hfd_arg_text(id)), err);
     return rc == HFD_OK
-               ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)kind}, -1, err)
+               ? hfd_totals_add(tx, &(struct hfd_count_key){.kind = (enum hfd_kind)was}, -1, err)
                : rc;
+}
+
+/* ---- search keys ---- */
+
+/* Where a resource is found. */
+struct found {
+    int64_t kind;
+    hfd_slice name, value;
+    int64_t created_us, fleet_seq;
+};
+#define FOUND_COL(type, as, member) HFD_COL(struct found, type, as, member)
+
+/* clang-format off */
+static const struct hfd_col label_cols[] = {
+    {FOUND_COL(I64, "kind", kind)}, {FOUND_COL(TEXT, "key", name)}, {FOUND_COL(TEXT, "value", value)}, {FOUND_COL(I64, "created_us", created_us)},
+    {FOUND_COL(I64, "fleet_seq", fleet_seq)},
+};
+const struct hfd_table hfd_fleet_label_table = {
+    HFD_TABLE("fleet_label", struct found, "label", label_cols), .keys = 5};
+static const struct hfd_col condition_cols[] = {
+    {FOUND_COL(I64, "kind", kind)}, {FOUND_COL(TEXT, "type", name)}, {FOUND_COL(TEXT, "status", value)}, {FOUND_COL(I64, "created_us", created_us)},
+    {FOUND_COL(I64, "fleet_seq", fleet_seq)},
+};
+const struct hfd_table hfd_fleet_condition_table = {
+    HFD_TABLE("fleet_condition", struct found, "condition", condition_cols), .keys = 5};
+
+#define SQL_ADD "INSERT INTO @table (@cols) VALUES (@places)"
+/* clang-format on */
+
+/* A table of search keys, and the totals that go with it. */
+struct key_table {
+    struct hfd_query add, drop;
+    enum hfd_count_field field;
+};
+
+static struct key_table label_keys = {{.table = &hfd_fleet_label_table, .text = SQL_ADD},
+                                      {.table = &hfd_fleet_label_table, .text = HFD_SQL_REMOVE},
+                                      HFD_COUNT_LABEL};
+static struct key_table condition_keys = {
+    {.table = &hfd_fleet_condition_table, .text = SQL_ADD},
+    {.table = &hfd_fleet_condition_table, .text = HFD_SQL_REMOVE},
+    HFD_COUNT_CONDITION};
+
+/* One key of a resource, to be added (by 1) or dropped (by -1). */
+struct key_change {
+    struct key_table *table;
+    hfd_slice name, value;
+    int by;
+};
+
+static hfd_rc change_key(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                         const struct key_change *c, struct hfd_err *err)
+{
+    const struct hfd_count_key count = {row->kind, c->table->field, c->name, c->value};
+    const struct found found = {row->kind, c->name, c->value, row->created_us, row->seq};
+    const hfd_rc rc =
+        hfd_query_write(tx, c->by > 0 ? &c->table->add : &c->table->drop, &found, NULL, err);
+
+    if (rc != HFD_OK || (c->table == &label_keys && !hfd_label_is_counted(c->name)))
+        return rc;
+    return hfd_totals_add(tx, &count, c->by, err);
+}
+
+static hfd_rc change_label(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                           const struct hfd_fleet_label *l, int by, struct hfd_err *err)
+{
+    return change_key(tx, row, &(struct key_change){&label_keys, l->key, l->value, by}, err);
+}
+
+static hfd_rc change_condition(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                               const struct hfd_fleet_condition *c, int by, struct hfd_err *err)
+{
+    return change_key(tx, row, &(struct key_change){&condition_keys, c->type, c->status, by}, err);
+}
+
+/* Orders labels; an absent one comes last. */
+static int compare_labels(const struct hfd_fleet_label *a, const struct hfd_fleet_label *b)
+{
+    int order;
+
+    if (a == NULL || b == NULL)
+        return a == NULL ? 1 : -1;
+    order = hfd_slice_cmp(a->key, b->key);
+    return order != 0 ? order : hfd_slice_cmp(a->value, b->value);
+}
+
+/* Both lists ascend by key, so one walk through both finds the differences. */
+static hfd_rc put_labels(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                         const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                         struct hfd_err *err)
+{
+    size_t w = 0, i = 0;
+    hfd_rc rc = HFD_OK;
+
+    while (rc == HFD_OK && (w < was->label_count || i < is->label_count)) {
+        const struct hfd_fleet_label *old = w < was->label_count ? &was->labels[w] : NULL;
+        const struct hfd_fleet_label *new = i < is->label_count ? &is->labels[i] : NULL;
+        const int order = compare_labels(old, new);
+
+        HFD_ASSERT(order > 0 ? new != NULL : old != NULL); /* an absent one comes last */
+        w += order <= 0;
+        i += order >= 0;
+        if (old != NULL && order < 0)
+            rc = change_label(tx, row, old, -1, err);
+        else if (new != NULL && order > 0)
+            rc = change_label(tx, row, new, 1, err);
+    }
+    return rc;
+}
+
+static bool has_condition(const struct hfd_fleet_keys *keys, const struct hfd_fleet_condition *c)
+{
+    for (size_t i = 0; i < keys->condition_count; i++)
+        if (hfd_slice_eq(keys->conditions[i].type, c->type) &&
+            hfd_slice_eq(keys->conditions[i].status, c->status))
+            return true;
+    return false;
+}
+
+static hfd_rc put_conditions(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                             const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                             struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < was->condition_count; i++)
+        if (!has_condition(is, &was->conditions[i]))
+            rc = change_condition(tx, row, &was->conditions[i], -1, err);
+    for (size_t i = 0; rc == HFD_OK && i < is->condition_count; i++)
+        if (!has_condition(was, &is->conditions[i]))
+            rc = change_condition(tx, row, &is->conditions[i], 1, err);
+    return rc;
+}
+
+hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                          const struct hfd_fleet_keys *was, const struct hfd_fleet_keys *is,
+                          struct hfd_err *err)
+{
+    hfd_rc rc = put_labels(tx, row, was, is, err);
+
+    return rc == HFD_OK ? put_conditions(tx, row, was, is, err) : rc;
+}
+
+/* ---- counts ---- */
+
+struct counts_row {
+    enum hfd_kind kind;
+    bool deleting;
+    struct hfd_unreconciled n;
+};
+#define COUNTS_COL(type, sql, member) HFD_COL(struct counts_row, type, sql, member)
+
+/* clang-format off */
+static const struct hfd_col counts_cols[] = { /* +: by the index of what is pending, not of the kind */
+    {COUNTS_COL(KIND, "+kind AS of_kind", kind)},
+    {COUNTS_COL(BOOL, "CASE WHEN deleted_us > 0 THEN 1 ELSE 0 END AS deleting", deleting)},
+    {COUNTS_COL(I64, "count(*)", n.count)},
+    {COUNTS_COL(I64, "count(CASE WHEN pending_us < ?1 THEN 1 END)", n.stuck)},
+    {COUNTS_COL(I64, "min(pending_us)", n.oldest_us)},
+};
+static const struct hfd_table counts = {HFD_TABLE(NULL, struct counts_row, "count of HyperFleet resources", counts_cols)};
+
+static struct hfd_query sql_unreconciled = {.table = &counts, .text =
+    "SELECT @cols FROM fleet WHERE pending_us > 0 GROUP BY of_kind, deleting", .after = HFD_UNIT_BIT(HFD_UNIT_FLEET)};
+/* clang-format on */
+
+hfd_rc hfd_fleet_row_unreconciled(struct hfd_txn *tx, int64_t stuck_before_us,
+                                  struct hfd_arena *mem, struct hfd_unreconciled_counts *out,
+                                  struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_query_all(tx, &sql_unreconciled, HFD_ARGS(hfd_arg_i64(stuck_before_us)),
+                                    mem, &list, err);
+
+    for (size_t kind = 0; kind <= HFD_KIND_NODEPOOL; kind++)
+        out->of[kind][0] = out->of[kind][1] = (struct hfd_unreconciled){0, 0, INT64_MAX};
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
+        const struct counts_row *row = (const struct counts_row *)list.rows + i;
+
+        out->of[row->kind][row->deleting] = row->n;
+    }
+    return rc;
+}
+
+/* ---- orphans ---- */
+
+#define ORPHAN_COL(type, member) HFD_COL(struct hfd_orphan_row, type, "f." #member, member)
+
+/* clang-format off */
+static const struct hfd_col orphan_cols[] = {
+    {ORPHAN_COL(TEXT, id)}, {ORPHAN_COL(KIND, kind)}, {ORPHAN_COL(TEXT, owner_id)}, {HFD_COL(struct hfd_orphan_row, TEXT, "l.value", label)}, {ORPHAN_COL(TEXT, name)},
+    {ORPHAN_COL(I64, generation)}, {ORPHAN_COL(BOOL, ready)}, {ORPHAN_COL(I64, created_us)}, {ORPHAN_COL(I64, deleted_us)}, {ORPHAN_COL(TEXT, created_by)},
+};
+static const struct hfd_table orphans = {HFD_TABLE(NULL, struct hfd_orphan_row, "HyperFleet resource", orphan_cols)};
+
+#define ORPHAN_FROM \
+    " FROM fleet_label l JOIN fleet f ON f.seq = l.fleet_seq" \
+    " WHERE l.kind = ?1 AND l.key = ?2 AND NOT EXISTS (SELECT 1 FROM part p WHERE p.fleet_id = f.id)"
+#define OWNED \
+    "(SELECT o.fleet_seq FROM fleet_label o WHERE o.kind = ?1 AND o.key = '" HFD_LABEL_OWNER "' AND o.value"
+#define IN_ORDER " ORDER BY l.value, l.created_us, l.fleet_seq LIMIT ?3"
+
+static struct hfd_query sql_orphans = {.table = &orphans, .text =
+    "SELECT @cols" ORPHAN_FROM " AND l.fleet_seq NOT IN " OWNED " NOT IN ('', ?4))" IN_ORDER, .after = HFD_UNIT_ALL};
+static struct hfd_query sql_orphans_of_owner = {.table = &orphans, .text =
+    "SELECT @cols" ORPHAN_FROM " AND l.fleet_seq IN " OWNED " = ?4)" IN_ORDER, .after = HFD_UNIT_ALL};
+static struct hfd_query sql_orphans_of = {.table = &orphans, .text =
+    "SELECT /*empty: fleet_label.value = ?4, part*/ @cols" ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3", .after = HFD_UNIT_ALL};
+/* clang-format on */
+
+hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, const struct hfd_orphan_query *query,
+                           struct hfd_arena *mem, struct hfd_orphan_list *out, struct hfd_err *err)
+{
+    const bool own = query->owner.of.len == 0 || hfd_slice_eq(query->owner.of, query->owner.own);
+    struct hfd_query *sql = own ? &sql_orphans : &sql_orphans_of_owner;
+    hfd_slice wanted = own ? query->owner.own : query->owner.of;
+    struct hfd_row_list list;
+    hfd_rc rc;
+
+    if (query->value.p != NULL) {
+        sql = &sql_orphans_of;
+        wanted = query->value;
+    }
+    rc = hfd_query_all(tx, sql,
+                       HFD_ARGS(hfd_arg_i64(query->kind), hfd_arg_text(query->key),
+                                hfd_arg_i64(query->limit), hfd_arg_text(wanted)),
+                       mem, &list, err);
+    *out = (struct hfd_orphan_list){list.rows, list.count};
+    for (size_t i = 0; i < out->count; i++)
+        out->rows[i].error = HFD_SLICE("");
+    return rc;
 }

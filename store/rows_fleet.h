@@ -1,13 +1,25 @@
 /*
  * Rows of HyperFleet resources: clusters and nodepools. store/README.md, "Row functions", has the
  * rules of all row functions.
+ *
+ * The nodepools of a cluster in the unit of work. Once they were listed, their heads are kept, so
+ * that the next list reads nothing.
+ *
+ * Thread: that of the transaction.
+ *
+ * Search keys of HyperFleet resources: copies of labels and of conditions' status, for lists.
+ *
+ * Counts of HyperFleet resources that are not reconciled.
+ *
+ * Orphans of the embedded HyperFleet: resources with our label that are no part.
  */
 #ifndef HFD_STORE_ROWS_FLEET_H
 #define HFD_STORE_ROWS_FLEET_H
 
 #include "driver/base/arena.h"
 #include "store/kind.h"
-#include "store/store.h"
+
+struct hfd_txn;
 
 struct hfd_fleet_row {
     int64_t seq; /* its number in the store; insert sets it */
@@ -51,6 +63,9 @@ struct hfd_pending_query {
 /** @return HFD_OK, HFD_NOT_FOUND, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                                         struct hfd_fleet_row *out, struct hfd_err *err);
+/** Reads rows together, for the hfd_fleet_row_get that follow: hfd_unit_want. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_want(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
+                                         struct hfd_err *err);
 /** As get, by the resource's number. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                                        struct hfd_fleet_row *out, struct hfd_err *err);
@@ -91,13 +106,99 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_row_pending(struct hfd_txn *tx,
                                             struct hfd_err *err);
 
 /**
- * Notes that the rows whose ids another read gives will be read, where the engine gathers.
- * @param via  gives ids; see struct hfd_db_follow
+ * Replaces the id `from` by `to` in everything that refers to a HyperFleet resource: nodepools,
+ * parts, driver resources.
  */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
-                                           struct hfd_err *err);
-/** The same of the children of clusters. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_follow_children(struct hfd_txn *tx, const char *via,
-                                                    hfd_slice key, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                                          struct hfd_arena *mem, struct hfd_err *err);
+
+/*
+ * The label that has another value for each cluster. Lists by it are short, so the store keeps no
+ * totals of it: they would cost a row for each resource.
+ */
+#define HFD_LABEL_UNCOUNTED "humanitec_guresid"
+/** The label that names the server of this driver whose cluster or nodepool it is. */
+#define HFD_LABEL_OWNER "humanitec_owner"
+
+/* Texts are borrowed. */
+struct hfd_fleet_label {
+    hfd_slice key, value;
+};
+
+struct hfd_fleet_condition {
+    hfd_slice type, status;
+};
+
+struct hfd_fleet_keys {
+    const struct hfd_fleet_label *labels; /* keys unique and ascending */
+    size_t label_count;
+    const struct hfd_fleet_condition *conditions; /* types unique */
+    size_t condition_count;
+};
+
+/**
+ * Makes a resource findable by `is` instead of `was`. Writes only what differs.
+ * @param row  seq, kind and created_us are used
+ * @param was  the keys of the last call for this resource; empty for a new one
+ * @param is   empty for a resource that is removed
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_keys_put(struct hfd_txn *tx, const struct hfd_fleet_row *row,
+                                         const struct hfd_fleet_keys *was,
+                                         const struct hfd_fleet_keys *is, struct hfd_err *err);
+
+/** Resources whose Reconciled is False. */
+struct hfd_unreconciled {
+    int64_t count, stuck;
+    int64_t oldest_us; /* the earliest pending_us; INT64_MAX = there is none */
+};
+
+/** They by kind, and by whether deletion was requested. */
+struct hfd_unreconciled_counts {
+    struct hfd_unreconciled of[HFD_KIND_NODEPOOL + 1][2];
+};
+
+/** Counts the resources whose Reconciled is False; stuck since before `stuck_before_us`. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_unreconciled(struct hfd_txn *tx, int64_t stuck_before_us,
+                                                 struct hfd_arena *mem,
+                                                 struct hfd_unreconciled_counts *out,
+                                                 struct hfd_err *err);
+
+struct hfd_orphan_row {
+    hfd_slice label; /* its value */
+    hfd_slice id;
+    enum hfd_kind kind;
+    hfd_slice owner_id;
+    hfd_slice name;
+    int64_t generation;
+    bool ready;
+    int64_t created_us, deleted_us;
+    hfd_slice created_by;
+    int64_t wanted_us; /* of a remote: when its removal was ordered, and is not finished; 0 = not */
+    hfd_slice error;   /* of a remote: why it cannot be deleted or looked at; empty = no error */
+};
+
+struct hfd_orphan_list {
+    struct hfd_orphan_row *rows;
+    size_t count;
+};
+
+/** The owner of orphans, as HFD_LABEL_OWNER has it. */
+struct hfd_orphan_owner {
+    hfd_slice own; /* that of this server; a row without the label belongs to it too */
+    hfd_slice of;  /* whose are listed; empty = those of this server */
+};
+
+struct hfd_orphan_query {
+    enum hfd_kind kind;
+    hfd_slice key;   /* the label */
+    hfd_slice value; /* p == NULL: any, of `owner` alone */
+    struct hfd_orphan_owner owner;
+    int64_t limit;
+};
+
+/** Lists resources with the label that are no part, by value and age; also deleted ones. */
+HFD_MUST_CHECK hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, const struct hfd_orphan_query *query,
+                                          struct hfd_arena *mem, struct hfd_orphan_list *out,
+                                          struct hfd_err *err);
 
 #endif

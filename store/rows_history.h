@@ -5,13 +5,21 @@
  *
  * The creation of a resource is no row of this table as long as the resource is there. Lists read
  * it from the row of the resource, which has its number in seq.
- */
+ *
+ * Rows of ended instances: what adapters' reports said of their objects when an instance of a
+ * subject of the history ended. They go with that history.
+ *
+ * Rows of past operations, and of the forecasts that are made of them.
+ *
+ * Orders of late, their ends, and how long they took, from the history. Thread: that of the
+ * transaction. */
 #ifndef HFD_STORE_ROWS_HISTORY_H
 #define HFD_STORE_ROWS_HISTORY_H
 
 #include "driver/base/arena.h"
 #include "store/kind.h"
-#include "store/store.h"
+
+struct hfd_txn;
 
 /** The subject of an entry. The numbers are stored. */
 enum hfd_history_about {
@@ -134,5 +142,122 @@ HFD_MUST_CHECK hfd_rc hfd_tombstone_row_get(struct hfd_txn *tx,
 HFD_MUST_CHECK hfd_rc hfd_tombstone_row_delete(struct hfd_txn *tx,
                                                const struct hfd_history_subject *subject,
                                                struct hfd_err *err);
+
+/** The bytes of kept objects in the database. Beyond them the oldest instances keep counts alone.
+ */
+#define HFD_ENDED_BYTES_MAX (INT64_C(64) << 20)
+
+/** The report of an adapter on a cluster or nodepool, at the end of an instance. */
+struct hfd_ended_row {
+    enum hfd_history_about about;
+    hfd_slice id;
+    int64_t instance;
+    hfd_slice fleet_id;
+    hfd_slice adapter;
+    enum hfd_kind kind; /* of the cluster or nodepool, as name */
+    hfd_slice name;
+    hfd_slice provider, cluster; /* where its objects are unless they say so */
+    bool counted;                /* the adapter decided the status of the instance */
+    int64_t verdict;             /* hfd_kept_verdict_format */
+    hfd_slice counts;            /* hfd_object_counts_format */
+    hfd_slice objects;           /* hfd_kept_add; empty = none, or too many */
+};
+
+struct hfd_ended_list {
+    struct hfd_ended_row *rows;
+    size_t count;
+};
+
+struct hfd_ended_query {
+    struct hfd_history_subject subject;
+    int64_t instance;
+};
+
+/**
+ * Inserts or replaces, and removes the rows of all but the newest `keep` instances of the subject.
+ * Empties the objects of the oldest instances of all subjects beyond HFD_ENDED_BYTES_MAX.
+ */
+HFD_MUST_CHECK hfd_rc hfd_ended_row_put(struct hfd_txn *tx, const struct hfd_ended_row *row,
+                                        int64_t keep, struct hfd_err *err);
+/** Lists the rows of an instance, by HyperFleet id and adapter. */
+HFD_MUST_CHECK hfd_rc hfd_ended_row_list(struct hfd_txn *tx, const struct hfd_ended_query *query,
+                                         struct hfd_arena *mem, struct hfd_ended_list *out,
+                                         struct hfd_err *err);
+/** Gives the oldest instance that has rows; 0 = none has. */
+HFD_MUST_CHECK hfd_rc hfd_ended_row_oldest(struct hfd_txn *tx,
+                                           const struct hfd_history_subject *subject, int64_t *out,
+                                           struct hfd_err *err);
+
+/** Operations with the same key are comparable. */
+struct hfd_past_key {
+    enum hfd_kind kind;
+    int op;       /* enum hfd_op */
+    int64_t size; /* the number of parts, in binary digits */
+};
+
+/** An operation that ended. */
+struct hfd_past_row {
+    int64_t size; /* add does not use it */
+    int64_t took_us;
+    int64_t ended_us;     /* add raises it above the last one of its key; lists do not read it */
+    int ending;           /* enum hfd_ending */
+    hfd_slice milestones; /* "c/dns=61000 n/validation=65000": milliseconds since the start */
+};
+
+struct hfd_past_list {
+    struct hfd_past_row *rows;
+    size_t count;
+};
+
+struct hfd_past_query {
+    struct hfd_past_key key;
+    int64_t limit;
+};
+
+/** A forecast for an operation that starts, made with these settings. */
+struct hfd_forecast_row {
+    int64_t prior_us, deadline_us;
+    hfd_slice plan;
+    hfd_slice usual; /* when adapters usually are done, as milestones */
+};
+
+/**
+ * Adds an operation. Removes all but the newest `keep` of its key, and the forecasts that do not
+ * know it yet.
+ */
+HFD_MUST_CHECK hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key,
+                                       const struct hfd_past_row *row, int64_t keep,
+                                       struct hfd_err *err);
+/** Lists operations of the key, then of its other sizes, each newest first. */
+HFD_MUST_CHECK hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_query *query,
+                                        struct hfd_arena *mem, struct hfd_past_list *out,
+                                        struct hfd_err *err);
+/** @return HFD_NOT_FOUND */
+HFD_MUST_CHECK hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key,
+                                           struct hfd_arena *mem, struct hfd_forecast_row *out,
+                                           struct hfd_err *err);
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_forecast_row_put(struct hfd_txn *tx, const struct hfd_past_key *key,
+                                           const struct hfd_forecast_row *row, struct hfd_err *err);
+
+struct hfd_day_action {
+    int64_t at_us;
+    int64_t took_us;    /* from an order until its resource was ready; -1 = it is no such end */
+    bool order, failed; /* a creation or change was asked for; an operation failed */
+};
+
+struct hfd_day {
+    struct hfd_day_action *actions; /* in no order */
+    size_t count;
+    int64_t
+        whole_since_us; /* there may be older ones, which were not looked at; 0 = there are none */
+};
+
+/**
+ * Reads the actions at or after a time.
+ * @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT
+ */
+HFD_MUST_CHECK hfd_rc hfd_day_read(struct hfd_txn *tx, int64_t since_us, struct hfd_arena *mem,
+                                   struct hfd_day *out, struct hfd_err *err);
 
 #endif

@@ -17,6 +17,7 @@ struct hfd_overview_row {
     bool degraded;
     int64_t op_started_us, op_expected_us, op_estimate_us, op_deadline_us;
     int64_t updated_us;
+    hfd_slice cause;
     hfd_slice name;   /* of its cluster, or of the nodepool of a nodepool resource; empty = none */
     hfd_slice labels; /* of the same: JSON object, or empty */
 };

@@ -1,206 +1,215 @@
-/* The SQL is the portable subset. Thread: that of the transaction. */
+/* See rows_remote.h. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_remote.h"
 
+#include "driver/base/arena.h"
 #include "store/row_io.h"
+#include "store/shard.h"
 #include "store/unit.h"
 
+/* ---- work ---- */
+
+#define REMOTE_COL(type, member) HFD_COL(struct hfd_remote_row, type, #member, member)
+
 /* clang-format off */
-#define REMOTE_COLUMNS \
-    "guresid, goal, watched, due_us, checked_us, full_us, unsure_us, behind_us, tries, refusals, later_names, error, shard"
+static const struct hfd_col remote_cols[] = {
+    {REMOTE_COL(TEXT, guresid)}, {REMOTE_COL(INT, goal)}, {REMOTE_COL(INT, watched), .max = HFD_WATCHED_IDLY}, {REMOTE_COL(I64, due_us)}, {REMOTE_COL(I64, checked_us)},
+    {REMOTE_COL(I64, full_us)}, {REMOTE_COL(I64, unsure_us)}, {REMOTE_COL(I64, behind_us)}, {REMOTE_COL(I64, tries)}, {REMOTE_COL(I64, refusals)},
+    {REMOTE_COL(BOOL, later_names)}, {REMOTE_COL(TEXT, error)}, {REMOTE_COL(I64, shard), .marks = HFD_COL_STAYS},
+};
+const struct hfd_table hfd_remote_table = {
+    HFD_TABLE("upstream", struct hfd_remote_row, "remote work", remote_cols), .keys = 1,
+    HFD_TABLE_GET(hfd_remote_table), HFD_TABLE_PUT(hfd_remote_table)};
 
-static const char sql_remote_get[] =
-    "SELECT " REMOTE_COLUMNS " FROM upstream WHERE guresid = ?1";
-static const char sql_remote_put[] =
-    "INSERT INTO upstream (" REMOTE_COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
-    " ON CONFLICT (guresid) DO UPDATE SET goal = excluded.goal, watched = excluded.watched, due_us = excluded.due_us,"
-    " checked_us = excluded.checked_us, full_us = excluded.full_us, unsure_us = excluded.unsure_us,"
-    " behind_us = excluded.behind_us, tries = excluded.tries, refusals = excluded.refusals,"
-    " later_names = excluded.later_names, error = excluded.error";
-static const char sql_remote_drop[] =
-    "DELETE FROM upstream WHERE goal = 4 AND checked_us < ?1";
-static const char sql_remote_due[] =
-    "SELECT " REMOTE_COLUMNS " FROM upstream WHERE watched = ?1 AND due_us <= ?2 AND (shard & ?4) <> 0 ORDER BY due_us LIMIT ?3";
-static const char sql_remote_next[] =
-    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT 1";
-static const char sql_remote_count[] =
-    "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1";
-static const char sql_remote_postpone[] =
-    "UPDATE upstream SET due_us = ?3 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
-static const char sql_remote_part[] =
+static struct hfd_query sql_remote_drop = {.table = &hfd_remote_table, .text =
+    "DELETE FROM upstream WHERE goal = 4 AND checked_us < ?1"};
+static struct hfd_query sql_remote_due = {.table = &hfd_remote_table, .text =
+    "SELECT @cols FROM upstream WHERE watched = ?1 AND due_us <= ?2 AND (shard & ?4) <> 0 ORDER BY due_us LIMIT ?3"};
+static struct hfd_query sql_remote_next = {.table = &hfd_remote_table, .text =
+    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT 1"};
+static struct hfd_query sql_remote_count = {.table = &hfd_remote_table, .text =
+    "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1"};
+static struct hfd_query sql_remote_postpone = {.table = &hfd_remote_table, .text =
+    "UPDATE upstream SET due_us = ?3 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+static struct hfd_query sql_remote_part = {.table = &hfd_remote_table, .text =
     "UPDATE upstream SET due_us = ?3, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
-    " WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
-static const char sql_remote_unwatch[] =
-    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0";
-static const char sql_remote_wake[] =
+    " WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+static struct hfd_query sql_remote_unwatch = {.table = &hfd_remote_table, .text =
+    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+static struct hfd_query sql_remote_wake = {.table = &hfd_remote_table, .text =
     "UPDATE upstream SET due_us = ?2 WHERE due_us > ?2 AND guresid IN"
-    " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)";
+    " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)", .after = HFD_UNIT_ALL};
 /* clang-format on */
-
-static void read_remote(struct hfd_row_in *in, void *out)
-{
-    struct hfd_remote_row *row = out;
-    int64_t watched;
-
-    row->guresid = hfd_row_text(in);
-    row->goal = hfd_row_enum(in);
-    watched = hfd_row_i64(in);
-    in->bad = in->bad || watched < HFD_WATCHED_NOT || watched > HFD_WATCHED_IDLY;
-    row->watched = (enum hfd_watched)watched;
-    row->due_us = hfd_row_i64(in);
-    row->checked_us = hfd_row_i64(in);
-    row->full_us = hfd_row_i64(in);
-    row->unsure_us = hfd_row_i64(in);
-    row->behind_us = hfd_row_i64(in);
-    row->tries = hfd_row_i64(in);
-    row->refusals = hfd_row_i64(in);
-    row->later_names = hfd_row_i64(in) != 0;
-    row->error = hfd_row_text(in);
-    row->shard = hfd_row_i64(in);
-}
-
-static const struct hfd_row_form remote_form = {"remote work", read_remote,
-                                                sizeof(struct hfd_remote_row)};
 
 hfd_rc hfd_remote_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                           struct hfd_remote_row *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_remote_get, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    return hfd_row_one(st, &remote_form, mem, out, err);
+    return hfd_query_one(tx, hfd_remote_table.get, HFD_ARGS(hfd_arg_text(guresid)), mem, out, err);
 }
 
 hfd_rc hfd_remote_row_put(struct hfd_txn *tx, const struct hfd_remote_row *row, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_remote_put, &st, err);
+    struct hfd_remote_row own = *row;
 
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
-    hfd_stmt_i64(st, 2, row->goal);
-    hfd_stmt_i64(st, 3, row->watched);
-    hfd_stmt_i64(st, 4, row->due_us);
-    hfd_stmt_i64(st, 5, row->checked_us);
-    hfd_stmt_i64(st, 6, row->full_us);
-    hfd_stmt_i64(st, 7, row->unsure_us);
-    hfd_stmt_i64(st, 8, row->behind_us);
-    hfd_stmt_i64(st, 9, row->tries);
-    hfd_stmt_i64(st, 10, row->refusals);
-    hfd_stmt_i64(st, 11, row->later_names);
-    hfd_stmt_text(st, 12, hfd_row_some(row->error));
-    hfd_stmt_i64(st, 13, hfd_shard_bit(row->guresid));
-    return hfd_stmt_run(st, NULL, err);
+    own.shard = hfd_shard_bit(row->guresid);
+    return hfd_query_write(tx, hfd_remote_table.put, &own, NULL, err);
 }
 
 hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_remote_drop, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, before_us);
-    return hfd_stmt_run(st, NULL, err);
+    return hfd_query_run(tx, &sql_remote_drop, HFD_ARGS(hfd_arg_i64(before_us)), err);
 }
 
-/* Runs a statement about what is closely watched. */
-static hfd_rc run_watched(struct hfd_txn *tx, const char *sql,
-                          const struct hfd_remote_watched *watched, const int64_t *due_us,
-                          struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, watched->shards);
-    hfd_stmt_i64(st, 2, watched->until_us);
-    if (due_us != NULL)
-        hfd_stmt_i64(st, 3, *due_us);
-    return hfd_stmt_run(st, NULL, err);
-}
+/* The parameters ?1 and ?2. */
+#define WATCHED_ARGS(w) hfd_arg_i64((w)->shards), hfd_arg_i64((w)->until_us)
 
 hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
                                int64_t due_us, struct hfd_err *err)
 {
-    return run_watched(tx, sql_remote_postpone, watched, &due_us, err);
+    return hfd_query_run(tx, &sql_remote_postpone,
+                         HFD_ARGS(WATCHED_ARGS(watched), hfd_arg_i64(due_us)), err);
 }
 
 hfd_rc hfd_remote_row_part(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
                            int64_t due_us, struct hfd_err *err)
 {
-    return run_watched(tx, sql_remote_part, watched, &due_us, err);
+    return hfd_query_run(tx, &sql_remote_part, HFD_ARGS(WATCHED_ARGS(watched), hfd_arg_i64(due_us)),
+                         err);
 }
 
 hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
                               struct hfd_err *err)
 {
-    return run_watched(tx, sql_remote_unwatch, watched, NULL, err);
+    return hfd_query_run(tx, &sql_remote_unwatch, HFD_ARGS(WATCHED_ARGS(watched)), err);
 }
 
 hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query,
                           struct hfd_arena *mem, struct hfd_remote_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
     struct hfd_row_list list;
-    hfd_rc rc;
+    const hfd_rc rc =
+        hfd_query_all(tx, &sql_remote_due,
+                      HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us),
+                               hfd_arg_i64(query->limit), hfd_arg_i64(query->shards)),
+                      mem, &list, err);
 
-    *out = (struct hfd_remote_list){.count = 0};
-    rc = hfd_db_prepare(tx->db, sql_remote_due, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, query->watched);
-    hfd_stmt_i64(st, 2, query->now_us);
-    hfd_stmt_i64(st, 3, query->limit);
-    hfd_stmt_i64(st, 4, query->shards);
-    rc = hfd_row_all(st, &remote_form, mem, &list, err);
-    out->rows = list.rows;
-    out->count = list.count;
+    *out = (struct hfd_remote_list){list.rows, list.count};
     return rc;
 }
 
 hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_remote_due *query, int64_t *out,
                            struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_remote_next, &st, err);
-
-    *out = INT64_MAX;
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, query->watched);
-    hfd_stmt_i64(st, 2, query->now_us);
-    hfd_stmt_i64(st, 3, query->shards);
-    return hfd_row_number(st, INT64_MAX, out, err);
+    return hfd_query_number(tx, &sql_remote_next,
+                            HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us),
+                                     hfd_arg_i64(query->shards)),
+                            INT64_MAX, out, err);
 }
 
 hfd_rc hfd_remote_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_remote_count, &st, err);
-
-    *out = 0;
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, now_us);
-    return hfd_row_number(st, 0, out, err);
+    return hfd_query_number(tx, &sql_remote_count, HFD_ARGS(hfd_arg_i64(now_us)), 0, out, err);
 }
 
 hfd_rc hfd_remote_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us,
                            struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write(tx, err);
+    return hfd_query_run(tx, &sql_remote_wake,
+                         HFD_ARGS(hfd_arg_text(cluster_id), hfd_arg_i64(now_us)), err);
+}
 
-    if (rc == HFD_OK)
-        rc = hfd_row_write(tx, sql_remote_wake, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(cluster_id));
-    hfd_stmt_i64(st, 2, now_us);
-    return hfd_stmt_run(st, NULL, err);
+/* ---- orphans ---- */
+
+#define STRAY_COL(type, member) HFD_COL(struct hfd_remote_orphan_row, type, #member, member)
+#define ORPHAN(type, member) HFD_COL(struct hfd_remote_orphan_row, type, #member, orphan.member)
+
+/* clang-format off */
+static const struct hfd_col orphan_cols[] = {
+    {ORPHAN(TEXT, id)}, {ORPHAN(KIND, kind)}, {ORPHAN(TEXT, owner_id)}, {HFD_COL(struct hfd_remote_orphan_row, TEXT, "guresid", orphan.label)},
+    {ORPHAN(TEXT, name)}, {ORPHAN(I64, generation)}, {ORPHAN(BOOL, ready)}, {ORPHAN(I64, created_us)}, {ORPHAN(I64, deleted_us)},
+    {ORPHAN(TEXT, created_by)}, {STRAY_COL(I64, seen_us)}, {ORPHAN(I64, wanted_us)}, {STRAY_COL(I64, due_us)}, {STRAY_COL(I64, tries)},
+    {ORPHAN(TEXT, error)}, {STRAY_COL(I64, shard), .marks = HFD_COL_STAYS},
+};
+const struct hfd_table hfd_remote_orphan_table = {
+    HFD_TABLE("stray", struct hfd_remote_orphan_row, "orphan", orphan_cols), .keys = 1,
+    HFD_TABLE_GET(hfd_remote_orphan_table), HFD_TABLE_PUT(hfd_remote_orphan_table), HFD_TABLE_REMOVE(hfd_remote_orphan_table)};
+
+static struct hfd_query sql_stray_delete_of = {.table = &hfd_remote_orphan_table, .text =
+    "DELETE FROM stray WHERE owner_id = ?1 AND owner_id <> ''"};
+static struct hfd_query sql_stray_list = {.table = &hfd_remote_orphan_table, .text =
+    "SELECT @cols FROM stray WHERE kind = ?1 ORDER BY guresid, created_us, id LIMIT ?2"};
+static struct hfd_query sql_stray_due = {.table = &hfd_remote_orphan_table, .text =
+    "SELECT @cols FROM stray WHERE due_us <= ?1 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT ?2"};
+static struct hfd_query sql_stray_next = {.table = &hfd_remote_orphan_table, .text =
+    "SELECT due_us FROM stray WHERE due_us > ?1 AND (shard & ?2) <> 0 ORDER BY due_us LIMIT 1"};
+static struct hfd_query sql_stray_unseen = {.table = &hfd_remote_orphan_table, .text =
+    "UPDATE stray SET due_us = ?3 WHERE kind = ?1 AND seen_us < ?2 AND due_us > ?3"};
+/* clang-format on */
+
+hfd_rc hfd_remote_orphan_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
+                                 struct hfd_remote_orphan_row *out, struct hfd_err *err)
+{
+    return hfd_query_one(tx, hfd_remote_orphan_table.get, HFD_ARGS(hfd_arg_text(id)), mem, out,
+                         err);
+}
+
+hfd_rc hfd_remote_orphan_row_put(struct hfd_txn *tx, const struct hfd_remote_orphan_row *row,
+                                 struct hfd_err *err)
+{
+    struct hfd_remote_orphan_row own = *row;
+
+    own.shard = hfd_shard_bit(row->orphan.label);
+    return hfd_query_write(tx, hfd_remote_orphan_table.put, &own, NULL, err);
+}
+
+hfd_rc hfd_remote_orphan_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    return hfd_query_run(tx, hfd_remote_orphan_table.remove, HFD_ARGS(hfd_arg_text(id)), err);
+}
+
+hfd_rc hfd_remote_orphan_row_delete_of(struct hfd_txn *tx, hfd_slice owner_id, struct hfd_err *err)
+{
+    return hfd_query_run(tx, &sql_stray_delete_of, HFD_ARGS(hfd_arg_text(owner_id)), err);
+}
+
+hfd_rc hfd_remote_orphan_row_list(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
+                                  struct hfd_arena *mem, struct hfd_remote_orphan_list *out,
+                                  struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_query_all(tx, &sql_stray_list,
+                                    HFD_ARGS(hfd_arg_i64(query->kind), hfd_arg_i64(query->limit)),
+                                    mem, &list, err);
+
+    *out = (struct hfd_remote_orphan_list){list.rows, list.count};
+    return rc;
+}
+
+hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
+                                 struct hfd_arena *mem, struct hfd_remote_orphan_list *out,
+                                 struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_query_all(
+        tx, &sql_stray_due,
+        HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit), hfd_arg_i64(query->shards)),
+        mem, &list, err);
+
+    *out = (struct hfd_remote_orphan_list){list.rows, list.count};
+    return rc;
+}
+
+hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
+                                  int64_t *out, struct hfd_err *err)
+{
+    return hfd_query_number(tx, &sql_stray_next,
+                            HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->shards)),
+                            INT64_MAX, out, err);
+}
+
+hfd_rc hfd_remote_orphan_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us,
+                                    int64_t due_us, struct hfd_err *err)
+{
+    return hfd_query_run(tx, &sql_stray_unseen,
+                         HFD_ARGS(hfd_arg_i64(kind), hfd_arg_i64(since_us), hfd_arg_i64(due_us)),
+                         err);
 }

@@ -1,129 +1,74 @@
-/* The SQL is the portable subset. Thread: that of the transaction. */
+/* See rows_report.h. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_report.h"
 
+#include "driver/base/arena.h"
 #include "store/row_io.h"
-#include "store/row_sum.h"
-#include "store/row_walk.h"
-#include "store/search_int.h"
-#include "store/unit.h"
+#include "store/search.h"
+
+/* ---- reports ---- */
+
+#define REPORT_COL(type, member) HFD_COL(struct hfd_report_row, type, #member, member)
 
 /* clang-format off */
-#define REPORT_COLUMNS \
-    "fleet_id, adapter, observed_generation, observed_us, received_us, created_us, conditions, data, metadata, objects, secrets, brief, long_bytes, sum, doc_sum"
+static const struct hfd_col report_cols[] = {
+    {REPORT_COL(TEXT, fleet_id), .sum = 1},
+    {REPORT_COL(TEXT, adapter), .sum = 2},
+    {REPORT_COL(I64, observed_generation), .sum = 1},
+    {REPORT_COL(I64, observed_us), .sum = 2},
+    {REPORT_COL(I64, received_us)}, /* sum_of adds it */
+    {REPORT_COL(I64, created_us), .sum = 3, .marks = HFD_COL_STAYS}, /* that of the first report */
+    {REPORT_COL(TEXT, conditions), .sum = 3, .doc = 4, .head = "CASE WHEN brief = '' THEN conditions ELSE brief END"},
+    {REPORT_COL(TEXT, data), .doc = 2, .head = "''"},
+    {REPORT_COL(TEXT, metadata), .doc = 3, .head = "''"},
+    {REPORT_COL(TEXT, objects), .sum = 4},
+    {REPORT_COL(NONE, secrets), .doc = 1, .head = "NULL"},
+    {REPORT_COL(TEXT, brief)}, /* it is the conditions of its head */
+    {REPORT_COL(I64, long_bytes), .sum = 4},
+    {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
+    {.name = "doc_sum", .type = HFD_COL_DOC_SUM, .marks = HFD_COL_FILLED},
+};
+static int64_t sum_of(const void *row, bool doc);
+static struct hfd_query sql_report_heads;
+const struct hfd_table hfd_report_table = {
+    HFD_TABLE("report", struct hfd_report_row, "report", report_cols), .keys = 2, .sum = sum_of,
+    HFD_TABLE_GET(hfd_report_table), HFD_TABLE_PUT(hfd_report_table), HFD_TABLE_REMOVE(hfd_report_table), .list = &sql_report_heads};
+/* Without the documents and their checksum. */
+static const struct hfd_table report_heads = {
+    HFD_TABLE_OF("report", struct hfd_report_row, "report", report_cols, HFD_COUNT_OF(report_cols) - 1), .keys = 2, .sum = sum_of};
 
-static const char sql_report_list[] =
-    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3";
-static const char sql_report_count[] =
-    "SELECT COUNT(*) FROM report WHERE fleet_id = ?1";
-static const char sql_report_heads[] =
-    "SELECT fleet_id, adapter, observed_generation, observed_us, received_us, created_us,"
-    " CASE WHEN brief = '' THEN conditions ELSE brief END, '', '', objects, NULL, brief, long_bytes, sum, NULL"
-    " FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter";
-static const char sql_report_get[] =
-    "SELECT " REPORT_COLUMNS " FROM report WHERE fleet_id = ?1 AND adapter = ?2";
-static const char sql_report_spend[] =
-    "UPDATE report SET received_us = 0, sum = sum - received_us WHERE fleet_id = ?1";
-static const char sql_report_delete_all[] =
-    "DELETE FROM report WHERE fleet_id = ?1";
-static const char sql_report_delete[] =
-    "DELETE FROM report WHERE fleet_id = ?1 AND adapter = ?2";
-static const char sql_report_put[] = /* created_us stays that of the first report */
-    "INSERT INTO report (" REPORT_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
-    " ON CONFLICT (fleet_id, adapter) DO UPDATE SET observed_generation = excluded.observed_generation,"
-    " observed_us = excluded.observed_us, received_us = excluded.received_us, conditions = excluded.conditions,"
-    " data = excluded.data, metadata = excluded.metadata, objects = excluded.objects, secrets = excluded.secrets, brief = excluded.brief,"
-    " long_bytes = excluded.long_bytes, sum = excluded.sum, doc_sum = excluded.doc_sum";
-static const char sql_report_keys[] =
-    "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) ORDER BY fleet_id, adapter LIMIT 100";
-static const char sql_report_open[] =
-    "SELECT fleet_id, adapter FROM report WHERE (fleet_id, adapter) > (?1, ?2) AND sum IS NULL ORDER BY fleet_id, adapter LIMIT 100";
-static const char sql_report_fill[] =
-    "UPDATE report SET sum = ?3, doc_sum = ?4 WHERE fleet_id = ?1 AND adapter = ?2";
+static struct hfd_query sql_report_list = {.table = &hfd_report_table, .text =
+    "SELECT @cols FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3"};
+static struct hfd_query sql_report_count = {.table = &hfd_report_table, .text = "SELECT COUNT(*) FROM report WHERE fleet_id = ?1"};
+static struct hfd_query sql_report_heads_of = {.table = &report_heads, .text =
+    "SELECT @heads, NULL FROM report WHERE fleet_id IN (" HFD_SQL_TEXTS_OF("?1") ") ORDER BY fleet_id, created_us, adapter"};
+static struct hfd_query sql_report_heads = {.table = &report_heads, .text =
+    "SELECT @heads, NULL FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter"};
+static struct hfd_query sql_report_found = {.table = &hfd_report_table, .text = "SELECT @cols"};
+static struct hfd_query sql_report_spend = {.table = &hfd_report_table, .text =
+    "UPDATE report SET received_us = 0, sum = sum - received_us WHERE fleet_id = ?1"};
+static struct hfd_query sql_report_delete_all = {.table = &hfd_report_table, .text = "DELETE FROM report WHERE fleet_id = ?1"};
 /* clang-format on */
 
 /*
- * Those that heads leave out, the one that may be none first, and then those of the head. The
- * checksum of a head with a brief form covers that form, and the other one the long conditions.
+ * The checksum of a head with a brief form covers that form, and the one of the documents the long
+ * conditions.
  */
-static const size_t report_texts[] = {
-    offsetof(struct hfd_report_row, secrets),  offsetof(struct hfd_report_row, data),
-    offsetof(struct hfd_report_row, metadata), offsetof(struct hfd_report_row, fleet_id),
-    offsetof(struct hfd_report_row, adapter),  offsetof(struct hfd_report_row, conditions),
-    offsetof(struct hfd_report_row, objects),  offsetof(struct hfd_report_row, brief),
-};
-#define REPORT_TEXTS (sizeof(report_texts) / sizeof(report_texts[0]))
-#define DOC_TEXTS 3u
-#define HEAD_TEXTS 4u /* behind those; not brief, which is the conditions of its head */
-
-static int64_t sum_of(const struct hfd_report_row *row)
+static int64_t sum_of(const void *row, bool doc)
 {
-    const int64_t numbers[] = {row->observed_generation, row->observed_us, row->created_us,
-                               row->long_bytes};
-    struct hfd_report_row head = *row;
-    int64_t sum;
+    struct hfd_report_row r = *(const struct hfd_report_row *)row;
 
-    if (row->brief.len > 0)
-        head.conditions = row->brief;
-    sum = hfd_row_sum(&(struct hfd_row_values){&head, report_texts + DOC_TEXTS, HEAD_TEXTS, numbers,
-                                               sizeof(numbers) / sizeof(numbers[0])});
-
-    return (int64_t)((uint64_t)sum + (uint64_t)row->received_us);
+    if (doc && r.brief.len == 0)
+        r.conditions = HFD_SLICE_NONE;
+    if (!doc && r.brief.len > 0)
+        r.conditions = r.brief;
+    return (int64_t)((uint64_t)hfd_table_sum(&hfd_report_table, &r, doc) +
+                     (doc ? 0 : (uint64_t)r.received_us));
 }
-
-static int64_t doc_sum_of(const struct hfd_report_row *row)
-{
-    const size_t texts[] = {report_texts[0], report_texts[1], report_texts[2],
-                            offsetof(struct hfd_report_row, conditions)};
-
-    return hfd_row_sum(&(struct hfd_row_values){
-        row, texts, row->brief.len > 0 ? DOC_TEXTS + 1 : DOC_TEXTS, NULL, 0});
-}
-
-static void read_head(struct hfd_row_in *in, void *out)
-{
-    struct hfd_report_row *row = out;
-
-    row->fleet_id = hfd_row_text(in);
-    row->adapter = hfd_row_text(in);
-    row->observed_generation = hfd_row_i64(in);
-    row->observed_us = hfd_row_i64(in);
-    row->received_us = hfd_row_i64(in);
-    row->created_us = hfd_row_i64(in);
-    row->conditions = hfd_row_text(in);
-    row->data = hfd_row_text(in);
-    row->metadata = hfd_row_text(in);
-    row->objects = hfd_row_text(in);
-    row->secrets = hfd_row_blob(in);
-    row->brief = hfd_row_text(in);
-    row->long_bytes = hfd_row_i64(in);
-    hfd_row_check(in, sum_of(row), &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
-}
-
-static void read_report(struct hfd_row_in *in, void *out)
-{
-    const struct hfd_report_row *row = out;
-
-    read_head(in, out);
-    hfd_row_check(in, doc_sum_of(row),
-                  &(struct hfd_row_name){"report", row->fleet_id, row->adapter});
-}
-
-static const struct hfd_row_form report_form = {"report", read_report,
-                                                sizeof(struct hfd_report_row)};
-static const struct hfd_row_form head_form = {"report", read_head, sizeof(struct hfd_report_row)};
 
 /* ---- how rows are kept ---- */
 
-static struct hfd_unit_key key_of(const void *row)
-{
-    const struct hfd_report_row *report = row;
-
-    return (struct hfd_unit_key){report->fleet_id, report->adapter};
-}
-
 /* The order of sql_report_heads. */
-static int compare(const void *a, const void *b)
+static int compare_reports(const void *a, const void *b)
 {
     const struct hfd_report_row *x = a, *y = b;
 
@@ -132,7 +77,7 @@ static int compare(const void *a, const void *b)
     return hfd_slice_cmp(x->adapter, y->adapter);
 }
 
-static void behead(void *row)
+static void behead_report(void *row)
 {
     struct hfd_report_row *report = row;
 
@@ -142,53 +87,17 @@ static void behead(void *row)
         report->conditions = report->brief;
 }
 
-static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
-
-static const struct hfd_unit_form kept_form = {
+static const struct hfd_unit_form report_form = {
     .table = HFD_UNIT_REPORT,
-    .what = "report",
-    .size = sizeof(struct hfd_report_row),
-    .texts = report_texts,
-    .text_count = REPORT_TEXTS,
-    .none_count = 1, /* secrets */
-    .key_of = key_of,
-    .compare = compare,
-    .behead = behead,
-    .write = write_kept,
+    .rows = &hfd_report_table,
+    .compare = compare_reports,
+    .behead = behead_report,
+    .write = hfd_kept_write,
 };
 
-#define CHANGE_PUT 1u
+#define REPORT_PUT 1u
 
 /* ---- rows ---- */
-
-static hfd_rc read_page(struct hfd_txn *tx, const struct hfd_report_query *query,
-                        struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
-{
-    struct hfd_row_list list;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_list, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(query->fleet_id));
-    hfd_stmt_i64(st, 2, query->limit);
-    hfd_stmt_i64(st, 3, query->offset);
-    rc = hfd_row_all(st, &report_form, mem, &list, err);
-    out->rows = list.rows;
-    out->count = list.count;
-    return rc;
-}
-
-static hfd_rc count_all(struct hfd_txn *tx, hfd_slice fleet_id, int64_t *out, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_count, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    return hfd_row_number(st, 0, out, err);
-}
 
 /* Adds " FROM report f WHERE ..." with the filter. */
 static void add_from(struct hfd_sql *q, const struct hfd_report_query *query)
@@ -201,9 +110,9 @@ static void add_from(struct hfd_sql *q, const struct hfd_report_query *query)
     hfd_sql_filter(q, HFD_KIND_CLUSTER, query->filter);
 }
 
-static void add_page(struct hfd_sql *q, const struct hfd_report_query *query)
+static void add_page(struct hfd_sql *q, const char *columns, const struct hfd_report_query *query)
 {
-    hfd_buf_lit(&q->text, "SELECT " REPORT_COLUMNS);
+    hfd_buf_add(&q->text, hfd_slice_of(columns));
     add_from(q, query);
     hfd_buf_lit(&q->text, " ORDER BY ");
     for (size_t i = 0; i < query->order_count; i++) {
@@ -239,17 +148,20 @@ static hfd_rc read_found(struct hfd_txn *tx, const struct hfd_report_query *quer
                          struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
     struct hfd_row_list list = {NULL, 0};
+    const char *columns;
     struct hfd_stmt *st;
     struct hfd_sql q;
     hfd_rc rc = count_found(tx, query, mem, &out->total, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_query_sql(&sql_report_found, &columns, err);
     if (rc != HFD_OK)
         return rc;
     hfd_sql_init(&q, tx->db, mem);
-    add_page(&q, query);
+    add_page(&q, columns, query);
     rc = hfd_sql_prepare(&q, tx->db, &st, err);
     if (rc == HFD_OK)
-        rc = hfd_row_all(st, &report_form, mem, &list, err);
+        rc = hfd_row_all(st, &hfd_report_table.form, mem, &list, err);
     else
         hfd_stmt_done(st);
     hfd_sql_fini(&q);
@@ -261,33 +173,36 @@ static hfd_rc read_found(struct hfd_txn *tx, const struct hfd_report_query *quer
 hfd_rc hfd_report_row_list(struct hfd_txn *tx, const struct hfd_report_query *query,
                            struct hfd_arena *mem, struct hfd_report_list *out, struct hfd_err *err)
 {
+    struct hfd_row_list list;
     hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_REPORT, err);
 
     *out = (struct hfd_report_list){.count = 0};
     if (rc == HFD_OK && (query->filter != NULL || query->order_count > 0))
         return read_found(tx, query, mem, out, err);
     if (rc == HFD_OK)
-        rc = count_all(tx, query->fleet_id, &out->total, err);
-    return rc == HFD_OK ? read_page(tx, query, mem, out, err) : rc;
+        rc = hfd_query_number(tx, &sql_report_count, HFD_ARGS(hfd_arg_text(query->fleet_id)), 0,
+                              &out->total, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_query_all(tx, &sql_report_list,
+                       HFD_ARGS(hfd_arg_text(query->fleet_id), hfd_arg_i64(query->limit),
+                                hfd_arg_i64(query->offset)),
+                       mem, &list, err);
+    *out = (struct hfd_report_list){list.rows, list.count, out->total};
+    return rc;
 }
 
 static hfd_rc read_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
                          struct hfd_row_list *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_report_heads, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(fleet_id));
-    return hfd_row_all(st, &head_form, mem, out, err);
+    return hfd_query_all(tx, &sql_report_heads, HFD_ARGS(hfd_arg_text(fleet_id)), mem, out, err);
 }
 
 hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
                             struct hfd_report_list *out, struct hfd_err *err)
 {
     const struct hfd_unit_list heads = {
-        .form = &kept_form, .first = fleet_id, .mem = mem, .heads = true, .read = read_heads};
+        .form = &report_form, .first = fleet_id, .mem = mem, .heads = true, .read = read_heads};
     struct hfd_row_list list;
     const hfd_rc rc = hfd_unit_list(tx, &heads, &list, err);
 
@@ -295,29 +210,23 @@ hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_a
     return rc;
 }
 
+hfd_rc hfd_report_row_want(struct hfd_txn *tx, const hfd_slice *fleet_ids, size_t count,
+                           struct hfd_err *err)
+{
+    return hfd_unit_want(tx,
+                         &(struct hfd_unit_want){.form = &report_form,
+                                                 .query = &sql_report_heads_of,
+                                                 .firsts = fleet_ids,
+                                                 .count = count,
+                                                 .heads = true},
+                         err);
+}
+
 hfd_rc hfd_report_row_get(struct hfd_txn *tx, const struct hfd_report_key *key,
                           struct hfd_arena *mem, struct hfd_report_row *out, struct hfd_err *err)
 {
-    const struct hfd_unit_key kept_key = {key->fleet_id, key->adapter};
-    const struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &kept_key);
-    struct hfd_stmt *st;
-    hfd_rc rc;
-
-    if (kept != NULL && !kept->head)
-        return hfd_unit_give(kept, mem, out, err);
-    if (kept == NULL && hfd_unit_has_all(tx, &kept_form, key->fleet_id))
-        return hfd_fail(err, HFD_NOT_FOUND, "no such report is stored");
-    rc = hfd_db_prepare(tx->db, sql_report_get, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(key->fleet_id));
-    hfd_stmt_text(st, 2, hfd_row_some(key->adapter));
-    rc = hfd_row_one(st, &report_form, mem, out, err);
-    if (rc == HFD_OK)
-        (void)hfd_unit_keep(tx, &kept_form, out);
-    else if (rc == HFD_NOT_FOUND)
-        (void)hfd_unit_keep_absent(tx, &kept_form, &kept_key);
-    return rc;
+    return hfd_kept_get(tx, &report_form, &(struct hfd_unit_key){key->fleet_id, key->adapter}, mem,
+                        out, err);
 }
 
 /* Written at once: it is one statement for all reports. */
@@ -328,37 +237,7 @@ hfd_rc hfd_report_row_spend(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_e
     for (; k != NULL; k = k->in_table)
         if (k->row != NULL && hfd_slice_eq(k->key.first, fleet_id))
             ((struct hfd_report_row *)k->row)->received_us = 0;
-    return hfd_row_run(tx, sql_report_spend, fleet_id, HFD_SLICE_NONE, err);
-}
-
-static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_report_put, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->fleet_id));
-    hfd_stmt_text(st, 2, hfd_row_some(row->adapter));
-    hfd_stmt_i64(st, 3, row->observed_generation);
-    hfd_stmt_i64(st, 4, row->observed_us);
-    hfd_stmt_i64(st, 5, row->received_us);
-    hfd_stmt_i64(st, 6, row->created_us);
-    hfd_stmt_text(st, 7, hfd_row_some(row->conditions));
-    hfd_stmt_text(st, 8, hfd_row_some(row->data));
-    hfd_stmt_text(st, 9, hfd_row_some(row->metadata));
-    hfd_stmt_text(st, 10, hfd_row_some(row->objects));
-    hfd_stmt_blob(st, 11, row->secrets);
-    hfd_stmt_text(st, 12, hfd_row_some(row->brief));
-    hfd_stmt_i64(st, 13, row->long_bytes);
-    hfd_stmt_i64(st, 14, sum_of(row));
-    hfd_stmt_i64(st, 15, doc_sum_of(row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
-{
-    return write_row(tx, kept->row, err);
+    return hfd_query_run(tx, &sql_report_spend, HFD_ARGS(hfd_arg_text(fleet_id)), err);
 }
 
 /* Reads when the report that is replaced was made. A damaged one is not written over. */
@@ -379,28 +258,22 @@ static hfd_rc read_created(struct hfd_txn *tx, struct hfd_report_row *row, struc
 
 hfd_rc hfd_report_row_put(struct hfd_txn *tx, const struct hfd_report_row *row, struct hfd_err *err)
 {
-    const struct hfd_unit_key key = key_of(row);
-    struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &key);
+    const struct hfd_unit_key key = {row->fleet_id, row->adapter};
+    const struct hfd_kept *kept = hfd_unit_find(tx, &report_form, &key);
     struct hfd_report_row new = *row;
     hfd_rc rc = HFD_OK;
 
     if (kept != NULL && kept->row != NULL)
         new.created_us = ((const struct hfd_report_row *)kept->row)->created_us;
-    else if (kept == NULL && !hfd_unit_has_all(tx, &kept_form, row->fleet_id))
+    else if (kept == NULL && !hfd_unit_has_all(tx, &report_form, row->fleet_id))
         rc = read_created(tx, &new, err);
-    if (rc != HFD_OK)
-        return rc;
-    kept = hfd_unit_keep(tx, &kept_form, &new);
-    if (kept == NULL)
-        return write_row(tx, &new, err);
-    hfd_unit_change(tx, kept, CHANGE_PUT);
-    return HFD_OK;
+    return rc == HFD_OK ? hfd_kept_put(tx, &report_form, &new, REPORT_PUT, err) : rc;
 }
 
 hfd_rc hfd_report_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
 {
-    hfd_unit_lose_all(tx, &kept_form, fleet_id);
-    return hfd_row_run(tx, sql_report_delete_all, fleet_id, HFD_SLICE_NONE, err);
+    hfd_unit_lose_all(tx, &report_form, fleet_id);
+    return hfd_query_run(tx, &sql_report_delete_all, HFD_ARGS(hfd_arg_text(fleet_id)), err);
 }
 
 hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *key,
@@ -408,17 +281,147 @@ hfd_rc hfd_report_row_delete(struct hfd_txn *tx, const struct hfd_report_key *ke
 {
     const struct hfd_unit_key kept_key = {key->fleet_id, key->adapter};
 
-    (void)hfd_unit_keep_absent(tx, &kept_form, &kept_key);
-    return hfd_row_run(tx, sql_report_delete, key->fleet_id, key->adapter, err);
+    (void)hfd_unit_keep_absent(tx, &report_form, &kept_key);
+    return hfd_query_run(tx, hfd_report_table.remove,
+                         HFD_ARGS(hfd_arg_text(key->fleet_id), hfd_arg_text(key->adapter)), err);
 }
 
-hfd_rc hfd_report_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
-                             struct hfd_err *err)
+/* ---- events ---- */
+
+#define EVENT_COL(type, member) HFD_COL(struct hfd_event_row, type, #member, member)
+
+/* clang-format off */
+static const struct hfd_col event_cols[] = {
+    {EVENT_COL(TEXT, fleet_id)}, {EVENT_COL(I64, seq)}, {EVENT_COL(I64, first_us)}, {EVENT_COL(I64, last_us)},
+    {EVENT_COL(I64, count)}, {EVENT_COL(BOOL, warning)}, {EVENT_COL(TEXT, reason)}, {EVENT_COL(TEXT, message)},
+};
+const struct hfd_table hfd_event_table = {
+    HFD_TABLE("event", struct hfd_event_row, "event", event_cols), .keys = 2};
+
+static struct hfd_query sql_event_find = {.table = &hfd_event_table, .text =
+    "SELECT @cols FROM event WHERE fleet_id = ?1 AND reason = ?2 AND message = ?3 ORDER BY seq DESC LIMIT 1"};
+static struct hfd_query sql_event_add = {.table = &hfd_event_table, .text =
+    "INSERT INTO event (@cols)"
+    " SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM event WHERE fleet_id = ?1"};
+static struct hfd_query sql_event_trim = {.table = &hfd_event_table, .text =
+    "DELETE FROM event WHERE fleet_id = ?1 AND seq <= (SELECT MAX(seq) FROM event WHERE fleet_id = ?1) - ?2"};
+static struct hfd_query sql_event_repeat = {.table = &hfd_event_table, .text =
+    "UPDATE event SET last_us = ?3, count = ?4 WHERE fleet_id = ?1 AND seq = ?2"};
+static struct hfd_query sql_event_count = {.table = &hfd_event_table, .text = "SELECT COUNT(*) FROM event WHERE fleet_id = ?1"};
+static struct hfd_query sql_event_list = {.table = &hfd_event_table, .text =
+    "SELECT @cols FROM event WHERE fleet_id = ?1 ORDER BY seq LIMIT ?2 OFFSET ?3"};
+static struct hfd_query sql_event_delete_all = {.table = &hfd_event_table, .text = "DELETE FROM event WHERE fleet_id = ?1"};
+/* clang-format on */
+
+hfd_rc hfd_event_row_find(struct hfd_txn *tx, const struct hfd_event_row *like,
+                          struct hfd_arena *mem, struct hfd_event_row *out, struct hfd_err *err)
 {
-    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_report_heads}, key, err);
+    return hfd_query_one(tx, &sql_event_find,
+                         HFD_ARGS(hfd_arg_text(like->fleet_id), hfd_arg_text(like->reason),
+                                  hfd_arg_text(like->message)),
+                         mem, out, err);
 }
 
-/* ---- checksums ---- */
+hfd_rc hfd_event_row_add(struct hfd_txn *tx, const struct hfd_event_row *row, int64_t keep,
+                         struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_query_run(tx, &sql_event_add,
+                                    HFD_ARGS(hfd_arg_text(row->fleet_id),
+                                             hfd_arg_i64(row->first_us), hfd_arg_i64(row->last_us),
+                                             hfd_arg_i64(row->count), hfd_arg_i64(row->warning),
+                                             hfd_arg_text(row->reason), hfd_arg_text(row->message)),
+                                    err);
 
-const struct hfd_sum_table hfd_report_sums = {
-    "report", &report_form, sql_report_keys, sql_report_open, sql_report_get, sql_report_fill, 2};
+    return rc == HFD_OK
+               ? hfd_query_run(tx, &sql_event_trim,
+                               HFD_ARGS(hfd_arg_text(row->fleet_id), hfd_arg_i64(keep)), err)
+               : rc;
+}
+
+hfd_rc hfd_event_row_repeat(struct hfd_txn *tx, const struct hfd_event_row *row,
+                            struct hfd_err *err)
+{
+    return hfd_query_run(tx, &sql_event_repeat,
+                         HFD_ARGS(hfd_arg_text(row->fleet_id), hfd_arg_i64(row->seq),
+                                  hfd_arg_i64(row->last_us), hfd_arg_i64(row->count)),
+                         err);
+}
+
+hfd_rc hfd_event_row_list(struct hfd_txn *tx, const struct hfd_event_query *query,
+                          struct hfd_arena *mem, struct hfd_event_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list = {NULL, 0};
+    hfd_rc rc = hfd_query_number(tx, &sql_event_count, HFD_ARGS(hfd_arg_text(query->fleet_id)), 0,
+                                 &out->total, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_query_all(tx, &sql_event_list,
+                           HFD_ARGS(hfd_arg_text(query->fleet_id), hfd_arg_i64(query->limit),
+                                    hfd_arg_i64(query->offset)),
+                           mem, &list, err);
+    *out = (struct hfd_event_list){list.rows, list.count, out->total};
+    return rc;
+}
+
+hfd_rc hfd_event_row_delete_all(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_err *err)
+{
+    return hfd_query_run(tx, &sql_event_delete_all, HFD_ARGS(hfd_arg_text(fleet_id)), err);
+}
+
+/* ---- documents that age ---- */
+
+#define WATCH_COL(type, member) HFD_COL(struct hfd_watch_row, type, #member, member)
+
+/* clang-format off */
+static const struct hfd_col watch_cols[] = {
+    {WATCH_COL(TEXT, fleet_id)}, {WATCH_COL(TEXT, adapter)}, {WATCH_COL(I64, stale_us)}, {WATCH_COL(BOOL, told)},
+};
+const struct hfd_table hfd_watch_table = {
+    HFD_TABLE("watch", struct hfd_watch_row, "watch", watch_cols), .keys = 2,
+    HFD_TABLE_GET(hfd_watch_table), HFD_TABLE_PUT(hfd_watch_table), HFD_TABLE_REMOVE(hfd_watch_table)};
+
+static struct hfd_query sql_watch_delete_all = {.table = &hfd_watch_table, .text = "DELETE FROM watch WHERE fleet_id = ?1"};
+static struct hfd_query sql_watch_next = {.table = &hfd_watch_table, .text =
+    "SELECT stale_us FROM watch WHERE told = 0 ORDER BY stale_us LIMIT 1"};
+static struct hfd_query sql_watch_stale = {.table = &hfd_watch_table, .text =
+    "SELECT @cols FROM watch WHERE told = 0 AND stale_us < ?1 ORDER BY stale_us LIMIT ?2"};
+/* clang-format on */
+
+hfd_rc hfd_watch_row_get(struct hfd_txn *tx, const struct hfd_watch_row *key, struct hfd_arena *mem,
+                         struct hfd_watch_row *out, struct hfd_err *err)
+{
+    return hfd_query_one(tx, hfd_watch_table.get,
+                         HFD_ARGS(hfd_arg_text(key->fleet_id), hfd_arg_text(key->adapter)), mem,
+                         out, err);
+}
+
+hfd_rc hfd_watch_row_put(struct hfd_txn *tx, const struct hfd_watch_row *row, struct hfd_err *err)
+{
+    return hfd_query_write(tx, hfd_watch_table.put, row, NULL, err);
+}
+
+hfd_rc hfd_watch_row_delete(struct hfd_txn *tx, const struct hfd_watch_row *key,
+                            struct hfd_err *err)
+{
+    if (key->adapter.len == 0)
+        return hfd_query_run(tx, &sql_watch_delete_all, HFD_ARGS(hfd_arg_text(key->fleet_id)), err);
+    return hfd_query_run(tx, hfd_watch_table.remove,
+                         HFD_ARGS(hfd_arg_text(key->fleet_id), hfd_arg_text(key->adapter)), err);
+}
+
+hfd_rc hfd_watch_row_next(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    return hfd_query_number(tx, &sql_watch_next, HFD_ARGS_NONE, INT64_MAX, out, err);
+}
+
+hfd_rc hfd_watch_row_stale(struct hfd_txn *tx, const struct hfd_watch_query *query,
+                           struct hfd_arena *mem, struct hfd_watch_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_query_all(
+        tx, &sql_watch_stale, HFD_ARGS(hfd_arg_i64(query->before_us), hfd_arg_i64(query->limit)),
+        mem, &list, err);
+
+    *out = (struct hfd_watch_list){list.rows, list.count};
+    return rc;
+}

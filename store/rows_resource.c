@@ -1,184 +1,361 @@
-/* The SQL is the portable subset. Thread: that of the transaction. */
+/* See rows_resource.h. The SQL is the portable subset. Thread: that of the transaction. */
 #include "store/rows_resource.h"
 
+#include "driver/base/arena.h"
 #include "driver/base/check.h"
-#include "store/rows_order.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
-#include "store/row_sum.h"
-#include "store/row_walk.h"
 #include "store/rows_history.h"
-#include "store/rows_part.h"
+#include "store/rows_report.h"
 #include "store/totals.h"
-#include "store/unit.h"
+
+/* ---- parts ---- */
+
+#define PART_COL(type, member) HFD_COL(struct hfd_part_row, type, #member, member)
 
 /* clang-format off */
-#define RESOURCE_COLUMNS \
-    "guresid, type, kind, state, incarnation, cluster_id, digest, raw_digest, cookie, op_started_us, op_estimate_us, " \
-    "op_deadline_us, fail_code, fail_message, output, secrets, created_us, updated_us, degraded, op, op_size, op_milestones, op_plan, op_waits, op_usual, seq, instance, op_expected_us, sum"
-
-static const char sql_resource_get[] =
-    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE guresid = ?1";
-static const char sql_resource_at[] =
-    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE seq = ?1";
-static const char sql_resource_put[] =
-    "INSERT INTO resource (" RESOURCE_COLUMNS ")"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)"
-    " ON CONFLICT (guresid) DO UPDATE SET type = excluded.type, kind = excluded.kind, state = excluded.state,"
-    " incarnation = excluded.incarnation, cluster_id = excluded.cluster_id, digest = excluded.digest,"
-    " raw_digest = excluded.raw_digest, cookie = excluded.cookie, op_started_us = excluded.op_started_us,"
-    " op_estimate_us = excluded.op_estimate_us, op_deadline_us = excluded.op_deadline_us,"
-    " fail_code = excluded.fail_code, fail_message = excluded.fail_message, output = excluded.output,"
-    " secrets = excluded.secrets, created_us = excluded.created_us, updated_us = excluded.updated_us,"
-    " degraded = excluded.degraded, op = excluded.op, op_size = excluded.op_size, op_milestones = excluded.op_milestones,"
-    " op_plan = excluded.op_plan, op_waits = excluded.op_waits, op_usual = excluded.op_usual, instance = excluded.instance, op_expected_us = excluded.op_expected_us, sum = excluded.sum";
-static const char sql_resource_of_cluster[] =
-    "SELECT " RESOURCE_COLUMNS " FROM resource WHERE cluster_id = ?1";
-static const char sql_resource_oldest[] = /* the list of states is that of the index */
-    "SELECT COALESCE(MIN(op_started_us), 0) FROM resource WHERE state = ?1 AND state IN (1, 2, 5)";
-static const char sql_resource_stuck[] =
-    "SELECT COUNT(*) FROM resource WHERE state = ?1 AND state IN (1, 2, 5) AND (state = 5 OR ?2 < op_deadline_us)"
-    " AND ?2 - op_started_us > ?3 AND ?2 - op_started_us > 2 * (CASE op_expected_us WHEN 0 THEN op_estimate_us ELSE op_expected_us END - op_started_us)";
-static const char sql_resource_delete[] =
-    "DELETE FROM resource WHERE guresid = ?1";
-static const char sql_resource_keys[] =
-    "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' ORDER BY guresid LIMIT 100";
-static const char sql_resource_open[] =
-    "SELECT guresid, '' FROM resource WHERE guresid > ?1 AND ?2 = '' AND sum IS NULL ORDER BY guresid LIMIT 100";
-static const char sql_resource_fill[] =
-    "UPDATE resource SET sum = ?2 WHERE guresid = ?1";
-/* clang-format on */
-
-/* The one that may be none, and then the others. A new one goes last: row_sum.h. */
-static const size_t resource_texts[] = {
-    offsetof(struct hfd_resource_row, secrets),    offsetof(struct hfd_resource_row, guresid),
-    offsetof(struct hfd_resource_row, type),       offsetof(struct hfd_resource_row, incarnation),
-    offsetof(struct hfd_resource_row, cluster_id), offsetof(struct hfd_resource_row, digest),
-    offsetof(struct hfd_resource_row, raw_digest), offsetof(struct hfd_resource_row, cookie),
-    offsetof(struct hfd_resource_row, fail_code),  offsetof(struct hfd_resource_row, fail_message),
-    offsetof(struct hfd_resource_row, output),     offsetof(struct hfd_resource_row, op_milestones),
-    offsetof(struct hfd_resource_row, op_plan),    offsetof(struct hfd_resource_row, op_waits),
-    offsetof(struct hfd_resource_row, op_usual),
+static const struct hfd_col part_cols[] = {
+    {PART_COL(TEXT, guresid), .sum = 1},
+    {PART_COL(TEXT, fleet_id), .sum = 2},
+    {PART_COL(KIND, kind), .sum = 1},
+    {PART_COL(TEXT, name), .sum = 3},
+    {PART_COL(I64, generation), .sum = 2},
+    {PART_COL(BOOL, leaving), .sum = 3},
+    {PART_COL(BOOL, pending), .sum = 4},
+    {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
 };
-#define RESOURCE_TEXTS (sizeof(resource_texts) / sizeof(resource_texts[0]))
+static struct hfd_query sql_part_list;
+const struct hfd_table hfd_part_table = {
+    HFD_TABLE("part", struct hfd_part_row, "part", part_cols), .keys = 2,
+    HFD_TABLE_GET(hfd_part_table), HFD_TABLE_PUT(hfd_part_table), HFD_TABLE_REMOVE(hfd_part_table), .list = &sql_part_list};
 
-static int64_t sum_of(const struct hfd_resource_row *row)
-{
-    const int64_t numbers[] = {row->kind,
-                               row->state,
-                               row->op_started_us,
-                               row->op_estimate_us,
-                               row->op_deadline_us,
-                               row->created_us,
-                               row->updated_us,
-                               row->degraded,
-                               row->op,
-                               row->op_size,
-                               row->seq,
-                               row->instance,
-                               row->op_expected_us};
-
-    return hfd_row_sum(&(struct hfd_row_values){row, resource_texts, RESOURCE_TEXTS, numbers,
-                                                sizeof(numbers) / sizeof(numbers[0])});
-}
-
-static void read_resource(struct hfd_row_in *in, void *out)
-{
-    struct hfd_resource_row *row = out;
-
-    row->guresid = hfd_row_text(in);
-    row->type = hfd_row_text(in);
-    row->kind = hfd_row_kind(in);
-    row->state = hfd_row_enum(in);
-    row->incarnation = hfd_row_text(in);
-    row->cluster_id = hfd_row_text(in);
-    row->digest = hfd_row_text(in);
-    row->raw_digest = hfd_row_text(in);
-    row->cookie = hfd_row_text(in);
-    row->op_started_us = hfd_row_i64(in);
-    row->op_estimate_us = hfd_row_i64(in);
-    row->op_deadline_us = hfd_row_i64(in);
-    row->fail_code = hfd_row_text(in);
-    row->fail_message = hfd_row_text(in);
-    row->output = hfd_row_text(in);
-    row->secrets = hfd_row_blob(in);
-    row->created_us = hfd_row_i64(in);
-    row->updated_us = hfd_row_i64(in);
-    row->degraded = hfd_row_i64(in) != 0;
-    row->op = hfd_row_enum(in);
-    row->op_size = hfd_row_i64(in);
-    row->op_milestones = hfd_row_text(in);
-    row->op_plan = hfd_row_text(in);
-    row->op_waits = hfd_row_text(in);
-    row->op_usual = hfd_row_text(in);
-    row->seq = hfd_row_i64(in);
-    row->instance = hfd_row_i64(in);
-    row->op_expected_us = hfd_row_i64(in);
-    hfd_row_check(in, sum_of(row),
-                  &(struct hfd_row_name){"resource", row->guresid, HFD_SLICE_NONE});
-}
-
-static const struct hfd_row_form resource_form = {"driver resource", read_resource,
-                                                  sizeof(struct hfd_resource_row)};
+#define PART_AFTER HFD_UNIT_BIT(HFD_UNIT_PART) /* a part may be about to go */
+static struct hfd_query sql_part_list = {.table = &hfd_part_table, .text =
+    "SELECT @cols FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id"};
+static struct hfd_query sql_parts_of = {.table = &hfd_part_table, .text =
+    "SELECT @cols FROM part WHERE guresid IN (" HFD_SQL_TEXTS_OF("?1") ") ORDER BY guresid, kind, name, fleet_id"};
+static struct hfd_query sql_part_by_fleet = {.table = &hfd_part_table, .text =
+    "SELECT @cols FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1", .after = PART_AFTER};
+static struct hfd_query sql_part_all_of = {.table = &hfd_part_table, .text = "SELECT @cols FROM part WHERE fleet_id = ?1", .after = PART_AFTER};
+static struct hfd_query sql_part_delete_all = {.table = &hfd_part_table, .text = "DELETE FROM part WHERE guresid = ?1"};
+/* clang-format on */
 
 /* ---- how rows are kept ---- */
 
-static struct hfd_unit_key key_of(const void *row)
+/* The order of sql_part_list. */
+static int compare_parts(const void *a, const void *b)
 {
-    return (struct hfd_unit_key){((const struct hfd_resource_row *)row)->guresid, HFD_SLICE_NONE};
+    const struct hfd_part_row *x = a, *y = b;
+    int order;
+
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    order = hfd_slice_cmp(x->name, y->name);
+    return order != 0 ? order : hfd_slice_cmp(x->fleet_id, y->fleet_id);
 }
 
-static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
-
-static const struct hfd_unit_form kept_form = {
-    .table = HFD_UNIT_RESOURCE,
-    .what = "driver resource",
-    .size = sizeof(struct hfd_resource_row),
-    .texts = resource_texts,
-    .text_count = RESOURCE_TEXTS,
-    .none_count = 1, /* secrets */
-    .key_of = key_of,
-    .write = write_kept,
+static const struct hfd_unit_form part_form = {
+    .table = HFD_UNIT_PART,
+    .rows = &hfd_part_table,
+    .compare = compare_parts,
+    .write = hfd_kept_write,
 };
 
-#define CHANGE_PUT 1u
+#define PART_PUT 1u
+#define PART_DELETE 2u
+
+/* ---- rows ---- */
+
+static hfd_rc read_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_row_list *out, struct hfd_err *err)
+{
+    return hfd_query_all(tx, &sql_part_list, HFD_ARGS(hfd_arg_text(guresid)), mem, out, err);
+}
+
+hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_part_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list = {NULL, 0};
+    hfd_rc rc =
+        hfd_unit_list(tx,
+                      &(struct hfd_unit_list){
+                          .form = &part_form, .first = guresid, .mem = mem, .read = read_parts},
+                      &list, err);
+
+    *out = (struct hfd_part_list){list.rows, list.count};
+    return rc;
+}
+
+/* The kept part of a HyperFleet resource; NULL = not known. */
+static const struct hfd_kept *find_by_fleet(const struct hfd_txn *tx, hfd_slice fleet_id)
+{
+    const struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[HFD_UNIT_PART] : NULL;
+
+    while (k != NULL && (k->row == NULL || !hfd_slice_eq(k->key.second, fleet_id)))
+        k = k->in_table;
+    return k;
+}
+
+hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_arena *mem,
+                             struct hfd_part_row *out, struct hfd_err *err)
+{
+    const struct hfd_kept *kept = find_by_fleet(tx, fleet_id);
+    hfd_rc rc;
+
+    if (kept != NULL)
+        return hfd_unit_give(kept, mem, out, err);
+    rc = hfd_query_one(tx, &sql_part_by_fleet, HFD_ARGS(hfd_arg_text(fleet_id)), mem, out, err);
+    if (rc == HFD_OK)
+        (void)hfd_unit_keep(tx, &part_form, out);
+    return rc;
+}
+
+hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row, struct hfd_err *err)
+{
+    return hfd_kept_put(tx, &part_form, row, PART_PUT, err);
+}
+
+hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id,
+                           struct hfd_err *err)
+{
+    const struct hfd_unit_key key = {guresid, fleet_id};
+    struct hfd_kept *kept = hfd_unit_keep_absent(tx, &part_form, &key);
+
+    if (kept == NULL)
+        return hfd_query_run(tx, hfd_part_table.remove,
+                             HFD_ARGS(hfd_arg_text(guresid), hfd_arg_text(fleet_id)), err);
+    hfd_unit_change(tx, kept, PART_DELETE);
+    return HFD_OK;
+}
+
+/* Removes all parts of a driver resource. */
+static hfd_rc part_row_delete_all(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    hfd_unit_lose_all(tx, &part_form, guresid);
+    return hfd_query_run(tx, &sql_part_delete_all, HFD_ARGS(hfd_arg_text(guresid)), err);
+}
+
+/* The HyperFleet id is in the key: a row goes, and another one comes. */
+static hfd_rc refer_part(struct hfd_txn *tx, const struct hfd_part_row *row, hfd_slice to,
+                         struct hfd_err *err)
+{
+    struct hfd_part_row new = *row;
+    hfd_rc rc = hfd_part_row_delete(tx, row->guresid, row->fleet_id, err);
+
+    new.fleet_id = to;
+    return rc == HFD_OK ? hfd_part_row_put(tx, &new, err) : rc;
+}
+
+hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to, struct hfd_arena *mem,
+                          struct hfd_err *err)
+{
+    const struct hfd_part_row *rows;
+    struct hfd_row_list list;
+    hfd_rc rc = hfd_query_all(tx, &sql_part_all_of, HFD_ARGS(hfd_arg_text(from)), mem, &list, err);
+
+    rows = list.rows;
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
+        rc = refer_part(tx, &rows[i], to, err);
+    return rc;
+}
+
+hfd_rc hfd_part_row_follow_fleet(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                 struct hfd_err *err)
+{
+    return hfd_query_follow(tx, &sql_part_by_fleet, via, key, err);
+}
+
+/* ---- secrets of orders ---- */
+
+#define ORDER_COL(type, member) HFD_COL(struct hfd_order_row, type, #member, member)
+
+static const struct hfd_col order_cols[] = {{ORDER_COL(TEXT, guresid)}, {ORDER_COL(BLOB, secrets)}};
+const struct hfd_table hfd_order_table = {
+    HFD_TABLE("order_secrets", struct hfd_order_row, "order's secrets", order_cols), .keys = 1,
+    HFD_TABLE_GET(hfd_order_table), HFD_TABLE_PUT(hfd_order_table),
+    HFD_TABLE_REMOVE(hfd_order_table)};
+
+hfd_rc hfd_order_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_order_row *out, struct hfd_err *err)
+{
+    return hfd_query_one(tx, hfd_order_table.get, HFD_ARGS(hfd_arg_text(guresid)), mem, out, err);
+}
+
+hfd_rc hfd_order_row_put(struct hfd_txn *tx, const struct hfd_order_row *row, struct hfd_err *err)
+{
+    return hfd_query_write(tx, hfd_order_table.put, row, NULL, err);
+}
+
+hfd_rc hfd_order_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    return hfd_query_run(tx, hfd_order_table.remove, HFD_ARGS(hfd_arg_text(guresid)), err);
+}
+
+/* ---- driver resources ---- */
+
+#define RESOURCE_COL(type, member) HFD_COL(struct hfd_resource_row, type, #member, member)
+
+/* clang-format off */
+static const struct hfd_col resource_cols[] = {
+    {RESOURCE_COL(TEXT, guresid), .sum = 2},
+    {RESOURCE_COL(TEXT, type), .sum = 3},
+    {RESOURCE_COL(KIND, kind), .sum = 1},
+    {RESOURCE_COL(INT, state), .sum = 2},
+    {RESOURCE_COL(TEXT, incarnation), .sum = 4},
+    {RESOURCE_COL(TEXT, cluster_id), .sum = 5},
+    {RESOURCE_COL(BLOB, digest), .sum = 6},
+    {RESOURCE_COL(BLOB, raw_digest), .sum = 7},
+    {RESOURCE_COL(TEXT, cookie), .sum = 8},
+    {RESOURCE_COL(I64, op_started_us), .sum = 3},
+    {RESOURCE_COL(I64, op_estimate_us), .sum = 4},
+    {RESOURCE_COL(I64, op_deadline_us), .sum = 5},
+    {RESOURCE_COL(TEXT, fail_code), .sum = 9},
+    {RESOURCE_COL(TEXT, fail_message), .sum = 10},
+    {RESOURCE_COL(TEXT, output), .sum = 11},
+    {RESOURCE_COL(NONE, secrets), .sum = 1},
+    {RESOURCE_COL(I64, created_us), .sum = 6},
+    {RESOURCE_COL(I64, updated_us), .sum = 7},
+    {RESOURCE_COL(BOOL, degraded), .sum = 8},
+    {RESOURCE_COL(INT, op), .sum = 9},
+    {RESOURCE_COL(I64, op_size), .sum = 10},
+    {RESOURCE_COL(TEXT, op_milestones), .sum = 12},
+    {RESOURCE_COL(TEXT, op_plan), .sum = 13},
+    {RESOURCE_COL(TEXT, op_waits), .sum = 14},
+    {RESOURCE_COL(TEXT, op_usual), .sum = 15},
+    {RESOURCE_COL(I64, seq), .sum = 11, .marks = HFD_COL_PRIMARY | HFD_COL_STAYS},
+    {RESOURCE_COL(I64, instance), .sum = 12},
+    {RESOURCE_COL(I64, op_expected_us), .sum = 13},
+    {RESOURCE_COL(TEXT, cause)}, /* no checksum covers it: 0022_cause.sql */
+    {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
+};
+const struct hfd_table hfd_resource_table = {
+    HFD_TABLE("resource", struct hfd_resource_row, "driver resource", resource_cols), .keys = 1,
+    HFD_TABLE_GET(hfd_resource_table), HFD_TABLE_PUT(hfd_resource_table), HFD_TABLE_REMOVE(hfd_resource_table)};
+
+#define RESOURCE_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
+static struct hfd_query sql_resource_at = {.table = &hfd_resource_table, .text =
+    "SELECT @cols FROM resource WHERE seq = ?1", .after = RESOURCE_AFTER};
+static struct hfd_query sql_resources_of = {.table = &hfd_resource_table, .text =
+    "SELECT @cols FROM resource WHERE guresid IN (" HFD_SQL_TEXTS_OF("?1") ")"};
+static struct hfd_query sql_resources_at = {.table = &hfd_resource_table, .text =
+    "SELECT @cols FROM resource WHERE seq IN (" HFD_SQL_NUMBERS_OF("?1") ")", .after = RESOURCE_AFTER};
+static struct hfd_query sql_resource_of_cluster = {.table = &hfd_resource_table, .text =
+    "SELECT @cols FROM resource WHERE cluster_id = ?1", .after = RESOURCE_AFTER};
+static struct hfd_query sql_resource_oldest = {.table = &hfd_resource_table, .text = /* the list of states is that of the index */
+    "SELECT COALESCE(MIN(op_started_us), 0) FROM resource WHERE state = ?1 AND state IN (1, 2, 5)", .after = RESOURCE_AFTER};
+static struct hfd_query sql_resource_stuck = {.table = &hfd_resource_table, .text =
+    "SELECT COUNT(*) FROM resource WHERE state = ?1 AND state IN (1, 2, 5) AND (state = 5 OR ?2 < op_deadline_us)"
+    " AND ?2 - op_started_us > ?3 AND ?2 - op_started_us > 2 * (CASE op_expected_us WHEN 0 THEN op_estimate_us ELSE op_expected_us END - op_started_us)", .after = RESOURCE_AFTER};
+/* clang-format on */
+
+/* ---- how rows are kept ---- */
+
+static const struct hfd_unit_form resource_form = {
+    .table = HFD_UNIT_RESOURCE, .rows = &hfd_resource_table, .write = hfd_kept_write};
+
+#define RESOURCE_PUT 1u
 
 /* ---- rows ---- */
 
 hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                             struct hfd_resource_row *out, struct hfd_err *err)
 {
-    const struct hfd_unit_key key = {guresid, HFD_SLICE_NONE};
-    const struct hfd_kept *kept = hfd_unit_find(tx, &kept_form, &key);
-    struct hfd_stmt *st;
+    return hfd_kept_get(tx, &resource_form, &(struct hfd_unit_key){guresid, HFD_SLICE_NONE}, mem,
+                        out, err);
+}
+
+/* Keeps the rows of numbers. @param guresids  gives theirs, in mem */
+static hfd_rc want_at(struct hfd_txn *tx, struct hfd_resource_want *w, struct hfd_arena *mem,
+                      struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    struct hfd_buf json;
+    hfd_slice text, *guresids;
     hfd_rc rc;
 
-    if (kept != NULL)
-        return hfd_unit_give(kept, mem, out, err);
-    rc = hfd_db_prepare(tx->db, sql_resource_get, &st, err);
+    hfd_buf_init(&json, HFD_UNIT_READ_BYTES_MAX);
+    for (size_t i = 0; i < w->count; i++) {
+        hfd_buf_addc(&json, i > 0 ? ',' : '[');
+        hfd_buf_i64(&json, w->seqs[i]);
+    }
+    hfd_buf_addc(&json, ']');
+    rc = hfd_buf_finish(&json, &text, err);
+    if (rc == HFD_OK)
+        rc = hfd_query_all(tx, &sql_resources_at, HFD_ARGS(hfd_arg_text(text)), mem, &list, err);
+    hfd_buf_fini(&json);
     if (rc != HFD_OK)
         return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(guresid));
-    rc = hfd_row_one(st, &resource_form, mem, out, err);
+    guresids = hfd_arena_array(mem, list.count + 1, sizeof(*guresids));
+    if (guresids == NULL)
+        return hfd_fail_nomem(err, "read driver resources together");
+    for (size_t i = 0; i < list.count; i++) {
+        const struct hfd_resource_row *row = (const struct hfd_resource_row *)list.rows + i;
+
+        guresids[i] = row->guresid;
+        (void)hfd_unit_keep(tx, &resource_form, row);
+    }
+    w->guresids = guresids;
+    w->count = list.count;
+    return HFD_OK;
+}
+
+/* HyperFleet's rows of kept parts, and reports on them. */
+static hfd_rc want_fleet(struct hfd_txn *tx, bool reports, struct hfd_arena *mem,
+                         struct hfd_err *err)
+{
+    size_t count = 0;
+    hfd_slice *ids;
+    hfd_rc rc;
+
+    for (const struct hfd_kept *k = tx->unit->tables[HFD_UNIT_PART]; k != NULL; k = k->in_table)
+        count += k->row != NULL;
+    ids = hfd_arena_array(mem, count + 1, sizeof(*ids));
+    if (ids == NULL)
+        return hfd_fail_nomem(err, "read driver resources together");
+    count = 0;
+    for (const struct hfd_kept *k = tx->unit->tables[HFD_UNIT_PART]; k != NULL; k = k->in_table)
+        if (k->row != NULL)
+            ids[count++] = k->key.second;
+    rc = hfd_fleet_row_want(tx, ids, count, err);
+    return rc == HFD_OK && reports ? hfd_report_row_want(tx, ids, count, err) : rc;
+}
+
+hfd_rc hfd_resource_row_want(struct hfd_txn *tx, const struct hfd_resource_want *want,
+                             struct hfd_arena *mem, struct hfd_err *err)
+{
+    struct hfd_resource_want w = *want;
+    hfd_rc rc = HFD_OK;
+
+    if (tx->unit == NULL || w.count == 0)
+        return HFD_OK;
+    if (w.seqs != NULL)
+        rc = want_at(tx, &w, mem, err);
+    else
+        rc = hfd_unit_want(tx,
+                           &(struct hfd_unit_want){.form = &resource_form,
+                                                   .query = &sql_resources_of,
+                                                   .firsts = w.guresids,
+                                                   .count = w.count},
+                           err);
     if (rc == HFD_OK)
-        (void)hfd_unit_keep(tx, &kept_form, out);
-    else if (rc == HFD_NOT_FOUND)
-        (void)hfd_unit_keep_absent(tx, &kept_form, &key);
-    return rc;
+        rc = hfd_unit_want(
+            tx,
+            &(struct hfd_unit_want){
+                .form = &part_form, .query = &sql_parts_of, .firsts = w.guresids, .count = w.count},
+            err);
+    return rc == HFD_OK ? want_fleet(tx, w.reports, mem, err) : rc;
 }
 
 hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                            struct hfd_resource_row *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = tx->writable ? hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err) : HFD_OK;
+    const struct hfd_kept *k = tx->unit != NULL ? tx->unit->tables[HFD_UNIT_RESOURCE] : NULL;
 
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_resource_at, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, seq);
-    return hfd_row_one(st, &resource_form, mem, out, err);
+    while (k != NULL && (k->row == NULL || ((const struct hfd_resource_row *)k->row)->seq != seq))
+        k = k->in_table;
+    if (k != NULL)
+        return hfd_unit_give(k, mem, out, err);
+    return hfd_query_one(tx, &sql_resource_at, HFD_ARGS(hfd_arg_i64(seq)), mem, out, err);
 }
 
 hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
@@ -200,55 +377,10 @@ static void note_change(const struct hfd_txn *tx, hfd_slice guresid)
         hfd_row_stamps_change(tx->stamps, guresid);
 }
 
-static hfd_rc write_row(struct hfd_txn *tx, const struct hfd_resource_row *row, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_row_write(tx, sql_resource_put, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(row->guresid));
-    hfd_stmt_text(st, 2, hfd_row_some(row->type));
-    hfd_stmt_i64(st, 3, row->kind);
-    hfd_stmt_i64(st, 4, row->state);
-    hfd_stmt_text(st, 5, hfd_row_some(row->incarnation));
-    hfd_stmt_text(st, 6, hfd_row_some(row->cluster_id));
-    hfd_stmt_blob(st, 7, hfd_row_some(row->digest));
-    hfd_stmt_blob(st, 8, hfd_row_some(row->raw_digest));
-    hfd_stmt_text(st, 9, hfd_row_some(row->cookie));
-    hfd_stmt_i64(st, 10, row->op_started_us);
-    hfd_stmt_i64(st, 11, row->op_estimate_us);
-    hfd_stmt_i64(st, 12, row->op_deadline_us);
-    hfd_stmt_text(st, 13, hfd_row_some(row->fail_code));
-    hfd_stmt_text(st, 14, hfd_row_some(row->fail_message));
-    hfd_stmt_text(st, 15, hfd_row_some(row->output));
-    hfd_stmt_blob(st, 16, row->secrets);
-    hfd_stmt_i64(st, 17, row->created_us);
-    hfd_stmt_i64(st, 18, row->updated_us);
-    hfd_stmt_i64(st, 19, row->degraded);
-    hfd_stmt_i64(st, 20, row->op);
-    hfd_stmt_i64(st, 21, row->op_size);
-    hfd_stmt_text(st, 22, hfd_row_some(row->op_milestones));
-    hfd_stmt_text(st, 23, hfd_row_some(row->op_plan));
-    hfd_stmt_text(st, 24, hfd_row_some(row->op_waits));
-    hfd_stmt_text(st, 25, hfd_row_some(row->op_usual));
-    hfd_stmt_i64(st, 26, row->seq);
-    hfd_stmt_i64(st, 27, row->instance);
-    hfd_stmt_i64(st, 28, row->op_expected_us);
-    hfd_stmt_i64(st, 29, sum_of(row));
-    return hfd_stmt_run(st, NULL, err);
-}
-
-static hfd_rc write_kept(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err)
-{
-    return write_row(tx, kept->row, err);
-}
-
 hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                             struct hfd_err *err)
 {
     struct hfd_resource_row own;
-    struct hfd_kept *kept;
     hfd_rc rc;
 
     if (row->seq == 0) {
@@ -258,12 +390,8 @@ hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *r
             return rc;
         row = &own;
     }
-    kept = hfd_unit_keep(tx, &kept_form, row);
     note_change(tx, row->guresid);
-    if (kept == NULL)
-        return write_row(tx, row, err);
-    hfd_unit_change(tx, kept, CHANGE_PUT);
-    return HFD_OK;
+    return hfd_kept_put(tx, &resource_form, row, RESOURCE_PUT, err);
 }
 
 hfd_rc hfd_resource_row_count(struct hfd_txn *tx, const struct hfd_resource_row *row, int state,
@@ -283,44 +411,31 @@ hfd_rc hfd_resource_row_count(struct hfd_txn *tx, const struct hfd_resource_row 
 
 hfd_rc hfd_resource_row_oldest(struct hfd_txn *tx, int state, int64_t *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
-
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_resource_oldest, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, state);
-    return hfd_row_number(st, 0, out, err);
+    return hfd_query_number(tx, &sql_resource_oldest, HFD_ARGS(hfd_arg_i64(state)), 0, out, err);
 }
 
 hfd_rc hfd_resource_row_stuck(struct hfd_txn *tx, const struct hfd_resource_stuck *query,
                               int64_t *out, struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
-
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_resource_stuck, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_i64(st, 1, query->state);
-    hfd_stmt_i64(st, 2, query->now_us);
-    hfd_stmt_i64(st, 3, query->after_us);
-    return hfd_row_number(st, 0, out, err);
+    return hfd_query_number(tx, &sql_resource_stuck,
+                            HFD_ARGS(hfd_arg_i64(query->state), hfd_arg_i64(query->now_us),
+                                     hfd_arg_i64(query->after_us)),
+                            0, out, err);
 }
 
 /* Written at once: a row that is added later is another one. */
 hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
     const struct hfd_unit_key key = {guresid, HFD_SLICE_NONE};
-    hfd_rc rc = hfd_part_row_delete_all(tx, guresid, err);
+    hfd_rc rc = part_row_delete_all(tx, guresid, err);
 
     note_change(tx, guresid);
-    (void)hfd_unit_keep_absent(tx, &kept_form, &key);
+    (void)hfd_unit_keep_absent(tx, &resource_form, &key);
     if (rc == HFD_OK)
         rc = hfd_order_row_delete(tx, guresid, err);
-    return rc == HFD_OK ? hfd_row_run(tx, sql_resource_delete, guresid, HFD_SLICE_NONE, err) : rc;
+    return rc == HFD_OK
+               ? hfd_query_run(tx, hfd_resource_table.remove, HFD_ARGS(hfd_arg_text(guresid)), err)
+               : rc;
 }
 
 hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
@@ -328,15 +443,9 @@ hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
 {
     struct hfd_resource_row *rows;
     struct hfd_row_list list;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_unit_write_table(tx, HFD_UNIT_RESOURCE, err);
+    hfd_rc rc =
+        hfd_query_all(tx, &sql_resource_of_cluster, HFD_ARGS(hfd_arg_text(from)), mem, &list, err);
 
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql_resource_of_cluster, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_stmt_text(st, 1, hfd_row_some(from));
-    rc = hfd_row_all(st, &resource_form, mem, &list, err);
     rows = list.rows;
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
         rows[i].cluster_id = to;
@@ -344,19 +453,3 @@ hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
     }
     return rc;
 }
-
-hfd_rc hfd_resource_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
-                               struct hfd_err *err)
-{
-    return hfd_db_follow(tx->db, &(struct hfd_db_follow){via, sql_resource_get}, key, err);
-}
-
-/* ---- checksums ---- */
-
-const struct hfd_sum_table hfd_resource_sums = {"resource",
-                                                &resource_form,
-                                                sql_resource_keys,
-                                                sql_resource_open,
-                                                sql_resource_get,
-                                                sql_resource_fill,
-                                                1};

@@ -1,10 +1,17 @@
-/* Rows of driver resources. */
+/*
+ * Rows of driver resources.
+ *
+ * Rows of parts: the clusters and nodepools that belong to a driver resource.
+ *
+ * Rows of the secrets that orders brought. They are removed with their resource.
+ */
 #ifndef HFD_STORE_ROWS_RESOURCE_H
 #define HFD_STORE_ROWS_RESOURCE_H
 
 #include "driver/base/arena.h"
 #include "store/kind.h"
-#include "store/store.h"
+
+struct hfd_txn;
 
 struct hfd_resource_row {
     int64_t
@@ -31,12 +38,29 @@ struct hfd_resource_row {
     hfd_slice op_waits;      /* hfd_waiting_say, while the operation goes on */
     hfd_slice op_plan;       /* hfd_plan_format; not empty = the operation is not in the past yet */
     int64_t op_expected_us;  /* op_started_us and the first estimate; 0 = op_estimate_us */
+    hfd_slice cause;         /* hfd_outcome.cause of a failure or bad health; of a wait the same */
 };
 
 /** @return HFD_NOT_FOUND */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid,
                                            struct hfd_arena *mem, struct hfd_resource_row *out,
                                            struct hfd_err *err);
+/** Driver resources of which a list will tell: by their numbers, or by their GUResIDs. */
+struct hfd_resource_want {
+    const int64_t *seqs; /* NULL = by guresids */
+    const hfd_slice *guresids;
+    size_t count;
+    bool reports; /* and the heads of their reports */
+};
+
+/**
+ * Reads driver resources, their parts and HyperFleet's rows of these together, for the reads by key
+ * that follow: hfd_unit_want.
+ * @param mem  for what it needs meanwhile
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_want(struct hfd_txn *tx,
+                                            const struct hfd_resource_want *want,
+                                            struct hfd_arena *mem, struct hfd_err *err);
 /** As get, by the resource's number. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                                           struct hfd_resource_row *out, struct hfd_err *err);
@@ -85,8 +109,56 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice gure
 HFD_MUST_CHECK hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                                              struct hfd_arena *mem, struct hfd_err *err);
 
-/** Notes that these rows will be read: as hfd_fleet_row_follow. */
-HFD_MUST_CHECK hfd_rc hfd_resource_row_follow(struct hfd_txn *tx, const char *via, hfd_slice key,
-                                              struct hfd_err *err);
+struct hfd_part_row {
+    hfd_slice guresid;
+    hfd_slice fleet_id;
+    enum hfd_kind kind;
+    hfd_slice name;
+    int64_t generation; /* the one that the driver last wrote */
+    bool leaving;       /* the last input does not have it; it is being deleted */
+    bool pending;       /* the remote has not taken the last change yet */
+};
+
+struct hfd_part_list {
+    struct hfd_part_row *rows;
+    size_t count;
+};
+
+/** Lists the parts of a driver resource: the cluster first, then nodepools by name. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_list(struct hfd_txn *tx, hfd_slice guresid,
+                                        struct hfd_arena *mem, struct hfd_part_list *out,
+                                        struct hfd_err *err);
+/** Finds the part that a HyperFleet resource is. @return HFD_NOT_FOUND */
+HFD_MUST_CHECK hfd_rc hfd_part_row_by_fleet(struct hfd_txn *tx, hfd_slice fleet_id,
+                                            struct hfd_arena *mem, struct hfd_part_row *out,
+                                            struct hfd_err *err);
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_put(struct hfd_txn *tx, const struct hfd_part_row *row,
+                                       struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_part_row_delete(struct hfd_txn *tx, hfd_slice guresid, hfd_slice fleet_id,
+                                          struct hfd_err *err);
+
+/** Gives the parts with the HyperFleet id `from` the id `to`. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
+                                         struct hfd_arena *mem, struct hfd_err *err);
+
+/** Notes that the part of a HyperFleet resource will be read: as hfd_query_follow. */
+HFD_MUST_CHECK hfd_rc hfd_part_row_follow_fleet(struct hfd_txn *tx, const char *via, hfd_slice key,
+                                                struct hfd_err *err);
+
+struct hfd_order_row {
+    hfd_slice guresid;
+    hfd_slice secrets; /* sealed */
+};
+
+/** @return HFD_OK, HFD_NOT_FOUND */
+HFD_MUST_CHECK hfd_rc hfd_order_row_get(struct hfd_txn *tx, hfd_slice guresid,
+                                        struct hfd_arena *mem, struct hfd_order_row *out,
+                                        struct hfd_err *err);
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_order_row_put(struct hfd_txn *tx, const struct hfd_order_row *row,
+                                        struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_order_row_delete(struct hfd_txn *tx, hfd_slice guresid,
+                                           struct hfd_err *err);
 
 #endif

@@ -1,7 +1,6 @@
 #include "store/rows_wants.h"
 
-#include "store/rows_fleet.h"
-#include "store/rows_part.h"
+#include "store/row_io.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"
 
@@ -24,20 +23,22 @@ static const char sql_itself[] =
 
 hfd_rc hfd_wants_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_resource_row_follow(tx, sql_itself, guresid, err);
+    hfd_rc rc = hfd_query_follow(tx, hfd_resource_table.get, sql_itself, guresid, err);
 
     if (rc == HFD_OK)
-        rc = hfd_part_row_follow(tx, sql_itself, guresid, err);
+        rc = hfd_query_follow(tx, hfd_part_table.list, sql_itself, guresid, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_row_follow(tx, sql_parts_of, guresid, err);
-    return rc == HFD_OK ? hfd_report_row_follow(tx, sql_parts_of, guresid, err) : rc;
+        rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_parts_of, guresid, err);
+    return rc == HFD_OK ? hfd_query_follow(tx, hfd_report_table.list, sql_parts_of, guresid, err)
+                        : rc;
 }
 
 hfd_rc hfd_wants_deletion(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
     const hfd_rc rc = hfd_wants_resource(tx, guresid, err);
 
-    return rc == HFD_OK ? hfd_fleet_row_follow_children(tx, sql_clusters_of, guresid, err) : rc;
+    return rc == HFD_OK ? hfd_query_follow(tx, hfd_fleet_table.list, sql_clusters_of, guresid, err)
+                        : rc;
 }
 
 hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants,
@@ -46,21 +47,21 @@ hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants
     const hfd_slice id = wants->fleet_id;
     const struct hfd_report_key key = {id, wants->adapter};
     struct hfd_report_row report;
-    hfd_rc rc = hfd_fleet_row_follow(tx, sql_itself, wants->owner_id, err);
+    hfd_rc rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_itself, wants->owner_id, err);
 
     if (rc == HFD_OK)
-        rc = hfd_fleet_row_follow(tx, sql_itself, id, err);
+        rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_itself, id, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_follow(tx, sql_itself, id, err);
+        rc = hfd_query_follow(tx, hfd_report_table.list, sql_itself, id, err);
     if (rc == HFD_OK)
         rc = hfd_part_row_follow_fleet(tx, sql_if_observed, id, err);
     if (rc == HFD_OK)
-        rc = hfd_resource_row_follow(tx, sql_resource_of, id, err);
+        rc = hfd_query_follow(tx, hfd_resource_table.get, sql_resource_of, id, err);
     if (rc == HFD_OK)
-        rc = hfd_part_row_follow(tx, sql_resource_of, id, err);
+        rc = hfd_query_follow(tx, hfd_part_table.list, sql_resource_of, id, err);
     if (rc == HFD_OK)
-        rc = hfd_fleet_row_follow(tx, sql_parts_beside, id, err);
+        rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_parts_beside, id, err);
     if (rc == HFD_OK)
-        rc = hfd_report_row_follow(tx, sql_parts_beside, id, err);
+        rc = hfd_query_follow(tx, hfd_report_table.list, sql_parts_beside, id, err);
     return rc == HFD_OK ? hfd_report_row_get(tx, &key, wants->mem, &report, err) : rc;
 }

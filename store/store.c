@@ -15,10 +15,11 @@
 #define BATCH_MAX_DEFAULT 1024
 #define READERS_DEFAULT 2
 
-hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err)
+hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_meter *meter, struct hfd_err *err)
 {
     const hfd_rc rc = hfd_unit_write(tx, err);
 
+    hfd_meter_set(meter, &(struct hfd_meter_at){.what = "checking pages and indexes"});
     return rc == HFD_OK ? hfd_db_check(tx->db, err) : rc;
 }
 
@@ -27,13 +28,11 @@ hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
     return hfd_db_now(tx->db, out, err);
 }
 
-hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, void (*found)(void *ctx, const char *text), void *ctx,
-                          struct hfd_err *err)
+hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, struct hfd_row_findings *in, struct hfd_err *err)
 {
-    struct hfd_row_findings findings = {.found = found, .ctx = ctx};
     const hfd_rc rc = hfd_unit_write(tx, err);
 
-    return rc == HFD_OK ? hfd_rows_check(tx, &findings, err) : rc;
+    return rc == HFD_OK ? hfd_rows_check(tx, in, err) : rc;
 }
 
 /* ---- submitting ---- */

@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 
 #include "driver/base/clock.h"
+#include "driver/base/meter.h"
 #include "driver/base/queue.h"
 #include "driver/base/slice.h"
 #include "store/place.h"
@@ -53,15 +54,17 @@ HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn
 /** Gives the time of the database's clock: for several servers the same. */
 HFD_MUST_CHECK hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 
-/** Checks the database that the transaction sees: hfd_db_check. */
-HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_err *err);
+struct hfd_row_findings; /* row_walk.h */
+
+/** Checks the database that the transaction sees: hfd_db_check. @param meter  may be NULL */
+HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_meter *meter,
+                                    struct hfd_err *err);
 /**
  * Reads all rows that have a checksum, and compares. Each damaged one is a finding.
- * @param found  gets the text of a finding, borrowed
+ * @param in  found gets the text of a finding, borrowed
  * @return HFD_OK also with findings; HFD_IO, HFD_CORRUPT, HFD_NOMEM when it cannot go on
  */
-HFD_MUST_CHECK hfd_rc hfd_txn_check_rows(struct hfd_txn *tx,
-                                         void (*found)(void *ctx, const char *text), void *ctx,
+HFD_MUST_CHECK hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, struct hfd_row_findings *in,
                                          struct hfd_err *err);
 
 struct hfd_job;

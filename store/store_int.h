@@ -2,7 +2,6 @@
 #ifndef HFD_STORE_STORE_INT_H
 #define HFD_STORE_STORE_INT_H
 
-#include "store/points.h"
 #include "store/reader.h"
 #include "store/writer.h"
 

@@ -5,74 +5,57 @@
 
 #include <stdlib.h>
 
+/* A row of fleet_count. */
+struct total {
+    int64_t kind; /* enum hfd_kind, and HFD_SLOT_KINDS for each slot */
+    int field;    /* enum hfd_count_field */
+    hfd_slice name, value;
+    int64_t n;
+};
+#define COUNT_COL(type, member) HFD_COL(struct total, type, #member, member)
+#define SUM(type, sql, member) HFD_COL(struct hfd_resource_total, type, sql, member)
+
 /* clang-format off */
-static const char sql_count_add[] =
-    "INSERT INTO fleet_count (kind, field, name, value, n) VALUES (?1, ?2, ?3, ?4, ?5)"
-    " ON CONFLICT (kind, field, name, value) DO UPDATE SET n = fleet_count.n + excluded.n";
-static const char sql_count_drop[] =
-    "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4 AND n = 0";
-static const char sql_count_get[] =
+static const struct hfd_col total_cols[] = {
+    {COUNT_COL(I64, kind)}, {COUNT_COL(INT, field)}, {COUNT_COL(TEXT, name)}, {COUNT_COL(TEXT, value)}, {COUNT_COL(I64, n)},
+};
+const struct hfd_table hfd_fleet_count_table = {
+    HFD_TABLE("fleet_count", struct total, "total of a slot", total_cols), .keys = 4};
+static const struct hfd_col sum_cols[] = {
+    {SUM(TEXT, "name", type)}, {SUM(I64, "CAST(value AS BIGINT)", state)}, {SUM(I64, "CAST(sum(n) AS BIGINT)", n)},
+};
+static const struct hfd_table sums = {
+    HFD_TABLE(NULL, struct hfd_resource_total, "total of driver resources", sum_cols)};
+
+#define KEY_ONLY HFD_COL_OWN /* a mark that no column has: the key alone is bound */
+static struct hfd_query sql_count_add = {.table = &hfd_fleet_count_table, .text =
+    "INSERT INTO fleet_count (@cols) VALUES (@places) ON CONFLICT (@keys) DO UPDATE SET n = fleet_count.n + excluded.n"};
+static struct hfd_query sql_count_drop = {.table = &hfd_fleet_count_table, .text = "DELETE FROM fleet_count WHERE @key AND n = 0", .marks = KEY_ONLY};
+static struct hfd_query sql_count_get = {.table = &hfd_fleet_count_table, .text =
     "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind IN " HFD_SQL_SLOTS("CAST(?1 AS BIGINT)")
-    " AND field = ?2 AND name = ?3 AND value = ?4";
-static const char sql_count_resources[] =
-    "SELECT name, CAST(value AS BIGINT), CAST(sum(n) AS BIGINT) FROM fleet_count WHERE (kind IN " HFD_SQL_SLOTS("1")
-    " OR kind IN " HFD_SQL_SLOTS("2") ") AND field = 3 GROUP BY name, value HAVING sum(n) <> 0";
-static const char sql_slots_list[] =
-    "SELECT kind, field, name, value, n FROM fleet_count WHERE kind >= 16 ORDER BY kind, field, name, value LIMIT 1000";
-static const char sql_slots_drop[] =
-    "DELETE FROM fleet_count WHERE kind = ?1 AND field = ?2 AND name = ?3 AND value = ?4";
+    " AND field = ?2 AND name = ?3 AND value = ?4"};
+static struct hfd_query sql_count_resources = {.table = &sums, .text =
+    "SELECT @cols FROM fleet_count WHERE (kind IN " HFD_SQL_SLOTS("1")
+    " OR kind IN " HFD_SQL_SLOTS("2") ") AND field = 3 GROUP BY name, value HAVING sum(n) <> 0"};
+static struct hfd_query sql_slots_list = {.table = &hfd_fleet_count_table, .text =
+    "SELECT @cols FROM fleet_count WHERE kind >= 16 ORDER BY kind, field, name, value LIMIT 1000"};
+static struct hfd_query sql_slots_drop = {.table = &hfd_fleet_count_table, .text = HFD_SQL_REMOVE, .marks = KEY_ONLY};
 /* clang-format on */
 
-/* A row of fleet_count. */
-struct place {
-    int slot;
-    struct hfd_count_key key;
-};
-
-static struct place own_place(const struct hfd_txn *tx, const struct hfd_count_key *key)
+/* The total in the writer's own slot. */
+static struct total own_total(const struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by)
 {
-    return (struct place){hfd_db_slot(tx->db), *key};
-}
-
-static void bind_place(struct hfd_stmt *st, const struct place *at)
-{
-    hfd_stmt_i64(st, 1, (int64_t)at->key.kind + HFD_SLOT_KINDS * at->slot);
-    hfd_stmt_i64(st, 2, at->key.field);
-    hfd_stmt_text(st, 3, hfd_row_some(at->key.name));
-    hfd_stmt_text(st, 4, hfd_row_some(at->key.value));
-}
-
-static hfd_rc add_sum(struct hfd_txn *tx, const struct place *at, int64_t by, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    const hfd_rc rc = hfd_row_write(tx, sql_count_add, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    bind_place(st, at);
-    hfd_stmt_i64(st, 5, by);
-    return hfd_stmt_run(st, NULL, err);
-}
-
-/* @param sql  sql_count_drop or sql_slots_drop */
-static hfd_rc drop(struct hfd_txn *tx, const char *sql, const struct place *at, struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    const hfd_rc rc = hfd_row_write(tx, sql, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    bind_place(st, at);
-    return hfd_stmt_run(st, NULL, err);
+    return (struct total){(int64_t)key->kind + HFD_SLOT_KINDS * hfd_db_slot(tx->db),
+                          (int)key->field, key->name, key->value, by};
 }
 
 static hfd_rc write_sum(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t by,
                         struct hfd_err *err)
 {
-    const struct place at = own_place(tx, key);
-    const hfd_rc rc = add_sum(tx, &at, by, err);
+    const struct total own = own_total(tx, key, by);
+    const hfd_rc rc = hfd_query_write(tx, &sql_count_add, &own, NULL, err);
 
-    return rc == HFD_OK && by < 0 ? drop(tx, sql_count_drop, &at, err) : rc;
+    return rc == HFD_OK && by < 0 ? hfd_query_write(tx, &sql_count_drop, &own, NULL, err) : rc;
 }
 
 static struct hfd_count_key key_of(const struct hfd_totals_place *p)
@@ -179,16 +162,16 @@ static hfd_rc write_in_order(struct hfd_txn *tx, struct hfd_err *err)
     qsort(all, count, sizeof(all[0]), by_key);
     for (size_t i = 0; rc == HFD_OK && i < count; i++) {
         const struct hfd_count_key key = key_of(all[i]);
-        const struct place at = own_place(tx, &key);
+        const struct total own = own_total(tx, &key, all[i]->by);
 
-        rc = add_sum(tx, &at, all[i]->by, err);
+        rc = hfd_query_write(tx, &sql_count_add, &own, NULL, err);
     }
     for (size_t i = 0; rc == HFD_OK && i < count; i++) {
         const struct hfd_count_key key = key_of(all[i]);
-        const struct place at = own_place(tx, &key);
+        const struct total own = own_total(tx, &key, 0);
 
         if (all[i]->by < 0)
-            rc = drop(tx, sql_count_drop, &at, err);
+            rc = hfd_query_write(tx, &sql_count_drop, &own, NULL, err);
         all[i]->by = 0;
     }
     return rc;
@@ -211,94 +194,64 @@ void hfd_totals_drop(struct hfd_totals *totals)
         totals->places[i].by = 0;
 }
 
-static void read_resource_total(struct hfd_row_in *in, void *out)
-{
-    struct hfd_resource_total *row = out;
-
-    row->type = hfd_row_text(in);
-    row->state = hfd_row_i64(in);
-    row->n = hfd_row_i64(in);
-}
-
-static const struct hfd_row_form resource_total_form = {
-    "total of driver resources", read_resource_total, sizeof(struct hfd_resource_total)};
-
 hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
                             struct hfd_resource_totals *out, struct hfd_err *err)
 {
     struct hfd_row_list list;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_count_resources, &st, err);
+    const hfd_rc rc = hfd_query_all(tx, &sql_count_resources, HFD_ARGS_NONE, mem, &list, err);
 
-    *out = (struct hfd_resource_totals){NULL, 0};
-    if (rc == HFD_OK)
-        rc = hfd_row_all(st, &resource_total_form, mem, &list, err);
-    if (rc == HFD_OK)
-        *out = (struct hfd_resource_totals){list.rows, list.count};
+    *out = (struct hfd_resource_totals){list.rows, list.count};
     return rc;
 }
 
 hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t *out,
                       struct hfd_err *err)
 {
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_count_get, &st, err);
-
-    *out = 0;
-    if (rc != HFD_OK)
-        return rc;
-    bind_place(st, &(struct place){0, *key});
-    return hfd_row_number(st, 0, out, err);
+    return hfd_query_number(tx, &sql_count_get,
+                            HFD_ARGS(hfd_arg_i64(key->kind), hfd_arg_i64(key->field),
+                                     hfd_arg_text(key->name), hfd_arg_text(key->value)),
+                            0, out, err);
 }
 
 /* ---- the other slots ---- */
 
-struct slot_row {
-    struct place at;
-    int64_t n;
-};
-
-static void read_slot_row(struct hfd_row_in *in, void *out)
+/* The same total in slot 0. */
+static struct total first_of(const struct total *row)
 {
-    struct slot_row *row = out;
-    const int64_t kind = hfd_row_i64(in);
+    struct total first = *row;
 
-    row->at.slot = (int)(kind / HFD_SLOT_KINDS);
-    row->at.key.kind = (enum hfd_kind)(kind % HFD_SLOT_KINDS);
-    row->at.key.field = (enum hfd_count_field)hfd_row_enum(in);
-    row->at.key.name = hfd_row_text(in);
-    row->at.key.value = hfd_row_text(in);
-    row->n = hfd_row_i64(in);
+    first.kind %= HFD_SLOT_KINDS;
+    return first;
 }
 
-static const struct hfd_row_form slot_form = {"total of a slot", read_slot_row,
-                                              sizeof(struct slot_row)};
-
 /* Statements of one text stand together, so that each text is one set. */
-static hfd_rc fold(struct hfd_txn *tx, const struct slot_row *rows, size_t count,
-                   struct hfd_err *err)
+static hfd_rc fold(struct hfd_txn *tx, const struct total *rows, size_t count, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
+    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+        const struct total first = first_of(&rows[i]);
+
+        rc = hfd_query_write(tx, &sql_count_add, &first, NULL, err);
+    }
+    for (size_t i = 0; rc == HFD_OK && i < count; i++) {
+        const struct total first = first_of(&rows[i]);
+
+        rc = hfd_query_write(tx, &sql_count_drop, &first, NULL, err);
+    }
     for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        rc = add_sum(tx, &(struct place){0, rows[i].at.key}, rows[i].n, err);
-    for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        rc = drop(tx, sql_count_drop, &(struct place){0, rows[i].at.key}, err);
-    for (size_t i = 0; rc == HFD_OK && i < count; i++)
-        rc = drop(tx, sql_slots_drop, &rows[i].at, err);
+        rc = hfd_query_write(tx, &sql_slots_drop, &rows[i], NULL, err);
     return rc;
 }
 
 hfd_rc hfd_totals_fold(struct hfd_txn *tx, struct hfd_err *err)
 {
-    struct hfd_row_list list = {NULL, 0};
+    struct hfd_row_list list;
     struct hfd_arena mem;
-    struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(tx->db, sql_slots_list, &st, err);
+    hfd_rc rc;
 
     hfd_arena_init(&mem, HFD_ROW_BYTES_MAX);
-    if (rc == HFD_OK)
-        rc = hfd_row_all(st, &slot_form, &mem, &list, err);
+    rc = hfd_query_all(tx, &sql_slots_list, HFD_ARGS_NONE, &mem, &list, err);
     if (rc == HFD_OK)
         rc = fold(tx, list.rows, list.count, err);
     hfd_arena_fini(&mem);

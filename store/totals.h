@@ -14,7 +14,7 @@
 
 #include "driver/base/err.h"
 #include "store/kind.h"
-#include "store/rows_keys.h"
+#include "store/rows_fleet.h"
 #include "store/txn.h"
 
 #define HFD_TOTALS_PLACES 128u

@@ -1,15 +1,17 @@
 /* An entry is never removed before the next job: one that is forgotten loses its key. */
 #include "store/unit.h"
 
+#include "driver/base/buf.h"
 #include "driver/base/check.h"
+#include "store/row_io.h"
 
 #include <stdlib.h>
 
 #define ALIGN sizeof(max_align_t)
 
-hfd_rc hfd_unit_init(struct hfd_unit *unit, struct hfd_err *err)
+hfd_rc hfd_unit_init(struct hfd_unit *unit, size_t max_bytes, struct hfd_err *err)
 {
-    *unit = (struct hfd_unit){.mem = malloc(HFD_UNIT_BYTES_MAX)};
+    *unit = (struct hfd_unit){.mem = malloc(max_bytes), .max_bytes = max_bytes};
     return unit->mem != NULL ? HFD_OK : hfd_fail_nomem(err, "open the store");
 }
 
@@ -23,11 +25,11 @@ static void *take(struct hfd_unit *unit, size_t size_bytes)
 {
     void *p = unit->mem + unit->used_bytes;
 
-    if (size_bytes > HFD_UNIT_BYTES_MAX - unit->used_bytes)
+    if (size_bytes > unit->max_bytes - unit->used_bytes)
         return NULL;
     unit->used_bytes += (size_bytes + ALIGN - 1) / ALIGN * ALIGN;
-    if (unit->used_bytes > HFD_UNIT_BYTES_MAX)
-        unit->used_bytes = HFD_UNIT_BYTES_MAX;
+    if (unit->used_bytes > unit->max_bytes)
+        unit->used_bytes = unit->max_bytes;
     return p;
 }
 
@@ -36,6 +38,7 @@ static void forget_all(struct hfd_unit *unit)
     unit->used_bytes = 0;
     memset(unit->buckets, 0, sizeof(unit->buckets));
     memset(unit->tables, 0, sizeof(unit->tables));
+    unit->parsed = NULL;
 }
 
 void hfd_unit_begin(struct hfd_unit *unit)
@@ -47,7 +50,7 @@ void hfd_unit_begin(struct hfd_unit *unit)
 void hfd_unit_next(struct hfd_unit *unit)
 {
     HFD_ASSERT(unit->changes == 0);
-    if (unit->used_bytes > HFD_UNIT_BYTES_MAX / 2)
+    if (unit->used_bytes > unit->max_bytes / 2)
         forget_all(unit);
     for (int t = 0; t < HFD_UNIT_TABLES; t++)
         for (struct hfd_kept *k = unit->tables[t]; k != NULL; k = k->in_table)
@@ -60,6 +63,36 @@ void hfd_unit_forget(struct hfd_txn *tx)
         return;
     HFD_ASSERT(tx->unit->changes == 0);
     forget_all(tx->unit);
+}
+
+/* ---- parsed texts ---- */
+
+const void *hfd_unit_parsed_find(const struct hfd_txn *tx, hfd_slice text)
+{
+    const struct hfd_unit_parsed *p = tx->unit != NULL ? tx->unit->parsed : NULL;
+
+    while (p != NULL && !hfd_slice_eq(p->text, text))
+        p = p->next;
+    return p != NULL ? p->form : NULL;
+}
+
+/* Rows have the other half of the memory for themselves. */
+void *hfd_unit_parsed_keep(struct hfd_txn *tx, hfd_slice text, size_t size_bytes)
+{
+    struct hfd_unit *unit = tx->unit;
+    struct hfd_unit_parsed *p;
+
+    if (unit == NULL || text.len > HFD_UNIT_BYTES_MAX || size_bytes > HFD_UNIT_BYTES_MAX ||
+        unit->used_bytes + text.len + size_bytes > HFD_UNIT_BYTES_MAX / 2)
+        return NULL;
+    p = take(unit, sizeof(*p) + size_bytes + text.len);
+    if (p == NULL)
+        return NULL;
+    p->form = p + 1;
+    p->text = (hfd_slice){memcpy((char *)(p + 1) + size_bytes, text.p, text.len), text.len};
+    p->next = unit->parsed;
+    unit->parsed = p;
+    return p->form;
 }
 
 /* ---- entries ---- */
@@ -134,45 +167,23 @@ static struct hfd_kept *add(struct hfd_unit *unit, const struct hfd_unit_form *f
 
 /* ---- copies ---- */
 
-static const hfd_slice *text_of(const struct hfd_unit_form *form, const void *row, size_t i)
-{
-    return (const hfd_slice *)(const void *)((const char *)row + form->texts[i]);
-}
-
-static size_t bytes_of(const struct hfd_unit_form *form, const void *row)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < form->text_count; i++)
-        n += text_of(form, row, i)->len;
-    return n;
-}
-
-/* Copies a row to `to`, its texts to `text`. An empty text does not become none. */
-static void copy(const struct hfd_unit_form *form, const void *row, void *to, char *text)
-{
-    if (to != row)
-        memcpy(to, row, form->size);
-    for (size_t i = 0; i < form->text_count; i++) {
-        hfd_slice *s = (hfd_slice *)(void *)((char *)to + form->texts[i]);
-
-        if (s->p == NULL && i < form->none_count)
-            continue;
-        if (s->p != NULL && s->len > 0)
-            memcpy(text, s->p, s->len);
-        s->p = text;
-        text += s->len;
-    }
-}
-
+/* A row of the form, in a copy: its texts stand behind it. */
 static void *copy_of(const struct hfd_unit_form *form, const void *row, struct hfd_unit *unit)
 {
-    const size_t head = (form->size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
-    char *to = take(unit, head + bytes_of(form, row) + 1);
+    const size_t size = form->rows->form.size;
+    const size_t head = (size + sizeof(void *) - 1) / sizeof(void *) * sizeof(void *);
+    char *to = take(unit, head + hfd_table_bytes(form->rows, row) + 1);
 
-    if (to != NULL)
-        copy(form, row, to, to + head);
+    if (to != NULL) {
+        memcpy(to, row, size);
+        hfd_table_take(form->rows, to, to + head);
+    }
     return to;
+}
+
+static struct hfd_unit_key key_of(const struct hfd_unit_form *form, const void *row)
+{
+    return form->key_of != NULL ? form->key_of(row) : hfd_table_key(form->rows, row);
 }
 
 struct hfd_kept *hfd_unit_keep(struct hfd_txn *tx, const struct hfd_unit_form *form,
@@ -184,7 +195,7 @@ struct hfd_kept *hfd_unit_keep(struct hfd_txn *tx, const struct hfd_unit_form *f
 
     if (tx->unit == NULL)
         return NULL;
-    key = form->key_of(row);
+    key = key_of(form, row);
     k = find(tx->unit, form, &key, false);
     own = copy_of(form, row, tx->unit);
     if (own != NULL && k == NULL)
@@ -195,7 +206,7 @@ struct hfd_kept *hfd_unit_keep(struct hfd_txn *tx, const struct hfd_unit_form *f
     }
     settle(tx->unit, k);
     k->row = own;
-    k->key = form->key_of(own);
+    k->key = key_of(form, own);
     k->head = false;
     return k;
 }
@@ -240,18 +251,26 @@ void hfd_unit_change(struct hfd_txn *tx, struct hfd_kept *kept, unsigned change)
     kept->change |= change;
 }
 
-hfd_rc hfd_unit_give(const struct hfd_kept *kept, struct hfd_arena *mem, void *out,
-                     struct hfd_err *err)
+/* Copies a row; without the large texts for a list of heads. */
+static bool give(const struct hfd_kept *k, bool head, struct hfd_arena *mem, void *to)
 {
     char *text;
 
+    memcpy(to, k->row, k->form->rows->form.size);
+    if (head)
+        k->form->behead(to);
+    text = hfd_arena_alloc(mem, hfd_table_bytes(k->form->rows, to) + 1);
+    if (text != NULL)
+        hfd_table_take(k->form->rows, to, text);
+    return text != NULL;
+}
+
+hfd_rc hfd_unit_give(const struct hfd_kept *kept, struct hfd_arena *mem, void *out,
+                     struct hfd_err *err)
+{
     if (kept->row == NULL)
-        return hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", kept->form->what);
-    text = hfd_arena_alloc(mem, bytes_of(kept->form, kept->row) + 1);
-    if (text == NULL)
-        return hfd_fail_nomem(err, "a row of the store");
-    copy(kept->form, kept->row, out, text);
-    return HFD_OK;
+        return hfd_fail(err, HFD_NOT_FOUND, "no such %s is stored", kept->form->rows->form.what);
+    return give(kept, false, mem, out) ? HFD_OK : hfd_fail_nomem(err, "a row of the store");
 }
 
 /* ---- lists ---- */
@@ -284,8 +303,8 @@ static bool keep_all(struct hfd_txn *tx, const struct hfd_unit_list *list,
     struct hfd_kept *k;
 
     for (size_t i = 0; i < rows->count; i++) {
-        const void *row = (const char *)rows->rows + i * list->form->size;
-        const struct hfd_unit_key key = list->form->key_of(row);
+        const void *row = (const char *)rows->rows + i * list->form->rows->form.size;
+        const struct hfd_unit_key key = key_of(list->form, row);
 
         if (find(tx->unit, list->form, &key, false) != NULL)
             continue;
@@ -305,23 +324,10 @@ static bool is_listed(const struct hfd_kept *k, const struct hfd_unit_list *list
     return k->row != NULL && hfd_slice_eq(k->key.first, list->first);
 }
 
-static bool give_row(const struct hfd_kept *k, const struct hfd_unit_list *list, void *to)
-{
-    char *text;
-
-    memcpy(to, k->row, list->form->size);
-    if (list->heads)
-        list->form->behead(to);
-    text = hfd_arena_alloc(list->mem, bytes_of(list->form, to) + 1);
-    if (text != NULL)
-        copy(list->form, to, to, text);
-    return text != NULL;
-}
-
 static hfd_rc give_all(const struct hfd_unit *unit, const struct hfd_unit_list *list,
                        struct hfd_row_list *out, struct hfd_err *err)
 {
-    const size_t size = list->form->size;
+    const size_t size = list->form->rows->form.size;
     size_t count = 0;
     char *rows;
 
@@ -334,7 +340,7 @@ static hfd_rc give_all(const struct hfd_unit *unit, const struct hfd_unit_list *
     for (const struct hfd_kept *k = unit->tables[list->form->table]; k != NULL; k = k->in_table) {
         if (!is_listed(k, list))
             continue;
-        if (!give_row(k, list, rows + count * size))
+        if (!give(k, list->heads, list->mem, rows + count * size))
             return hfd_fail_nomem(err, "rows of the store");
         count++;
     }
@@ -360,6 +366,73 @@ hfd_rc hfd_unit_list(struct hfd_txn *tx, const struct hfd_unit_list *list, struc
         return HFD_OK;
     rc = hfd_unit_write_table(tx, list->form->table, err);
     return rc == HFD_OK ? list->read(tx, list->first, list->mem, out, err) : rc;
+}
+
+/* Keeps the rows of one list, or the row of one key, of those that were read. */
+static void keep_of(struct hfd_txn *tx, const struct hfd_unit_want *want, hfd_slice first,
+                    const struct hfd_row_list *rows)
+{
+    const struct hfd_unit_key key = {first, HFD_SLICE_NONE};
+    const struct hfd_unit_list list = {.form = want->form, .first = first, .heads = want->heads};
+    const size_t size = want->form->rows->form.size;
+    size_t from = 0, to;
+
+    while (from < rows->count &&
+           !hfd_slice_eq(key_of(want->form, (const char *)rows->rows + from * size).first, first))
+        from++;
+    for (to = from;
+         to < rows->count &&
+         hfd_slice_eq(key_of(want->form, (const char *)rows->rows + to * size).first, first);)
+        to++;
+    if (want->form->compare != NULL) {
+        const struct hfd_row_list of = {(char *)rows->rows + from * size, to - from};
+
+        (void)keep_all(tx, &list, &of);
+    } else if (from < to) {
+        (void)hfd_unit_keep(tx, want->form, (const char *)rows->rows + from * size);
+    } else {
+        (void)hfd_unit_keep_absent(tx, want->form, &key);
+    }
+}
+
+static bool is_known(const struct hfd_txn *tx, const struct hfd_unit_want *want, hfd_slice first)
+{
+    const struct hfd_unit_key key = {first, HFD_SLICE_NONE};
+
+    return want->form->compare != NULL ? hfd_unit_has_all(tx, want->form, first)
+                                       : find(tx->unit, want->form, &key, false) != NULL;
+}
+
+hfd_rc hfd_unit_want(struct hfd_txn *tx, const struct hfd_unit_want *want, struct hfd_err *err)
+{
+    struct hfd_row_list rows;
+    struct hfd_arena mem;
+    struct hfd_buf json;
+    hfd_slice text;
+    hfd_rc rc;
+
+    if (tx->unit == NULL || want->count == 0)
+        return HFD_OK;
+    hfd_arena_init(&mem, HFD_UNIT_READ_BYTES_MAX);
+    hfd_buf_init(&json, HFD_UNIT_READ_BYTES_MAX);
+    hfd_buf_addc(&json, '[');
+    for (size_t i = 0; i < want->count; i++) {
+        if (is_known(tx, want, want->firsts[i]))
+            continue;
+        if (json.len > 1)
+            hfd_buf_addc(&json, ',');
+        hfd_buf_json_str(&json, want->firsts[i]);
+    }
+    hfd_buf_addc(&json, ']');
+    rc = hfd_buf_finish(&json, &text, err);
+    if (rc == HFD_OK && text.len > 2)
+        rc = hfd_query_all(tx, want->query, HFD_ARGS(hfd_arg_text(text)), &mem, &rows, err);
+    for (size_t i = 0; rc == HFD_OK && text.len > 2 && i < want->count; i++)
+        if (!is_known(tx, want, want->firsts[i]))
+            keep_of(tx, want, want->firsts[i], &rows);
+    hfd_buf_fini(&json);
+    hfd_arena_fini(&mem);
+    return rc;
 }
 
 void hfd_unit_lose_all(struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first)

@@ -6,17 +6,19 @@
  *
  * A job that fails drops its changes: hfd_unit_begin of the next one forgets them. Memory is
  * bounded. A row that finds no room is read again from the database, or written at once.
- * Thread: writer.
+ * A thread that reads lists on PostgreSQL has one too: the rows of its snapshot.
+ * Thread: writer, or that reader.
  */
 #ifndef HFD_STORE_UNIT_H
 #define HFD_STORE_UNIT_H
 
 #include "driver/base/arena.h"
 #include "store/number.h"
-#include "store/row_io.h"
+#include "store/table.h"
 #include "store/txn.h"
 
 #define HFD_UNIT_BYTES_MAX ((size_t)1 << 20)
+#define HFD_UNIT_READ_BYTES_MAX ((size_t)8 << 20) /* of a thread that reads lists */
 #define HFD_UNIT_BUCKETS 64u
 
 /** The tables whose rows are kept, in the order in which they are written. */
@@ -28,25 +30,17 @@ enum hfd_unit_table {
     HFD_UNIT_CHILD, /* never written */
     HFD_UNIT_TABLES
 };
-
-/** A row has one key, of one text or two. */
-struct hfd_unit_key {
-    hfd_slice first;
-    hfd_slice second; /* or none */
-};
+#define HFD_UNIT_BIT(table) (1u << (table))
+#define HFD_UNIT_ALL (HFD_UNIT_BIT(HFD_UNIT_CHILD) - 1)
 
 struct hfd_kept;
 
-/** How rows of a table are copied, ordered and written. */
+/** How rows of a table are kept, ordered and written. */
 struct hfd_unit_form {
     enum hfd_unit_table table;
-    const char *what;    /* for messages */
-    size_t size;         /* of the row's struct */
-    const size_t *texts; /* offsets of its hfd_slice members */
-    size_t text_count;
-    size_t none_count; /* how many of the first texts may be none; others become empty */
-    struct hfd_unit_key (*key_of)(const void *row);
-    int (*compare)(const void *a, const void *b); /* the order of lists; NULL = there are none */
+    const struct hfd_table *rows;
+    struct hfd_unit_key (*key_of)(const void *row); /* NULL = that of the table */
+    int (*compare)(const void *a, const void *b);   /* the order of lists; NULL = there are none */
     void (*behead)(void *row); /* empties the large texts; NULL = there are none */
     /** Writes a change to the database. */
     hfd_rc (*write)(struct hfd_txn *tx, const struct hfd_kept *kept, struct hfd_err *err);
@@ -64,18 +58,26 @@ struct hfd_kept {
     bool all;        /* an entry without second text: all rows with this first text are kept */
 };
 
+/** The parsed form of a text of a row. */
+struct hfd_unit_parsed {
+    struct hfd_unit_parsed *next;
+    hfd_slice text;
+    void *form;
+};
+
 struct hfd_unit {
     char *mem; /* of rows and keys, not zeroed; the system gives pages as they are used */
-    size_t used_bytes;
+    size_t used_bytes, max_bytes;
     struct hfd_kept *buckets[HFD_UNIT_BUCKETS];
     struct hfd_kept *tables[HFD_UNIT_TABLES];
+    struct hfd_unit_parsed *parsed;
     size_t changes;            /* rows to be written */
     struct hfd_number seqs;    /* of HyperFleet resources */
     struct hfd_number actions; /* of the history */
 };
 
 /** Takes its memory once, for all jobs. @return HFD_OK, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_unit_init(struct hfd_unit *unit, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_unit_init(struct hfd_unit *unit, size_t max_bytes, struct hfd_err *err);
 /** Accepts one that was not initialised, in zeroed memory. */
 void hfd_unit_fini(struct hfd_unit *unit);
 /** A job begins: nothing is kept, and no change is left. */
@@ -108,6 +110,15 @@ void hfd_unit_change(struct hfd_txn *tx, struct hfd_kept *kept, unsigned change)
 HFD_MUST_CHECK hfd_rc hfd_unit_give(const struct hfd_kept *kept, struct hfd_arena *mem, void *out,
                                     struct hfd_err *err);
 
+/** Finds the parsed form of a text. It lives as long as the kept rows. @return NULL = not kept */
+const void *hfd_unit_parsed_find(const struct hfd_txn *tx, hfd_slice text);
+/**
+ * Gives memory for the parsed form of a text, which the caller fills at once. Another text is
+ * another entry, so a row that changes leaves no stale form.
+ * @return NULL when there is no unit of work, or no room
+ */
+void *hfd_unit_parsed_keep(struct hfd_txn *tx, hfd_slice text, size_t size_bytes);
+
 /** Returns true when all rows with this first text of their keys are kept. */
 bool hfd_unit_has_all(const struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first);
 
@@ -125,6 +136,21 @@ struct hfd_unit_list {
 /** Lists the rows as the job sees them now. Reads the database once, where there is room. */
 HFD_MUST_CHECK hfd_rc hfd_unit_list(struct hfd_txn *tx, const struct hfd_unit_list *list,
                                     struct hfd_row_list *out, struct hfd_err *err);
+/** Rows of many keys that are read together. */
+struct hfd_unit_want {
+    const struct hfd_unit_form *form;
+    struct hfd_query *query; /* its parameter is a JSON array of the first texts */
+    const hfd_slice *firsts;
+    size_t count;
+    bool heads; /* without the large texts */
+};
+
+/**
+ * Reads rows of many keys by one statement and keeps them, for the reads that follow. It does
+ * nothing without a unit of work. Rows that find no room are read again, one by one.
+ */
+HFD_MUST_CHECK hfd_rc hfd_unit_want(struct hfd_txn *tx, const struct hfd_unit_want *want,
+                                    struct hfd_err *err);
 /** Notes that all rows with this first text are gone from the database. */
 void hfd_unit_lose_all(struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first);
 

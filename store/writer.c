@@ -1,14 +1,198 @@
+/* See writer.h. */
 #include "store/writer.h"
 
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
-#include "store/job.h"
+#include "driver/base/trouble.h"
+#include "store/db.h"
 #include "store/migrate.h"
 #include "store/move.h"
+#include "store/store.h"
+#include "store/totals.h"
+#include "store/txn.h"
+#include "store/unit.h"
 
 #include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* ---- job ---- */
+
+void hfd_job_finish(struct hfd_job *job, hfd_rc rc, const struct hfd_err *err)
+{
+    job->rc = rc;
+    if (rc != HFD_OK)
+        job->err = *err;
+    job->err.rc = rc;
+}
+
+/* There are few sinks, one per loop, so the list is walked once for each. */
+void hfd_jobs_post(struct hfd_job *list)
+{
+    while (list != NULL) {
+        struct hfd_sink *sink = list->sink;
+        struct hfd_qnode *mine = NULL, **mine_end = &mine;
+        struct hfd_qnode *rest = NULL, **rest_end = &rest;
+
+        for (struct hfd_qnode *n = &list->node; n != NULL; n = n->next) {
+            struct hfd_qnode ***end = hfd_job_of(n)->sink == sink ? &mine_end : &rest_end;
+
+            **end = n;
+            *end = &n->next;
+        }
+        *mine_end = NULL;
+        *rest_end = NULL;
+        sink->post(sink, hfd_job_of(mine));
+        list = hfd_job_of(rest);
+    }
+}
+
+/* ---- away ---- */
+
+#define PAUSE_MIN_US (HFD_US_PER_S / 10)
+#define PAUSE_MAX_US HFD_US_PER_S
+
+void hfd_away_note(struct hfd_away *a, const struct hfd_err *why)
+{
+    bool first;
+
+    if (!a->started)
+        return;
+    (void)pthread_mutex_lock(&a->lock);
+    first = !atomic_load_explicit(&a->now, memory_order_relaxed);
+    a->cause = *why;
+    atomic_store_explicit(&a->now, true, memory_order_release);
+    (void)pthread_cond_signal(&a->changed);
+    (void)pthread_mutex_unlock(&a->lock);
+    if (!first)
+        return;
+    hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 0);
+    (void)hfd_trouble_note(HFD_TROUBLE_STORE, HFD_SLICE(""), hfd_clock_wall_us(&hfd_clock_system),
+                           hfd_slice_of(why->msg));
+    HFD_LOG(HFD_LOG_WARN, "the database cannot be reached: work is refused until it can be",
+            HFD_LOG_CSTR("reason", why->msg));
+}
+
+hfd_rc hfd_away_check(struct hfd_away *a, struct hfd_err *err)
+{
+    struct hfd_err why;
+
+    if (!atomic_load_explicit(&a->now, memory_order_acquire))
+        return HFD_OK;
+    (void)pthread_mutex_lock(&a->lock);
+    why = a->cause;
+    (void)pthread_mutex_unlock(&a->lock);
+    return hfd_fail(err, HFD_AWAY, "the database cannot be reached now: %s", why.msg);
+}
+
+static void note_reached(struct hfd_away *a)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    atomic_store_explicit(&a->now, false, memory_order_release);
+    (void)pthread_mutex_unlock(&a->lock);
+    hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 1);
+    (void)hfd_trouble_end(HFD_TROUBLE_STORE, HFD_SLICE(""));
+    HFD_LOG(HFD_LOG_INFO, "the database can be reached again");
+}
+
+/* Tries as the writer: a standby does not count. */
+static hfd_rc try_once(struct hfd_away *a, struct hfd_err *err)
+{
+    struct hfd_db *db;
+    const hfd_rc rc = hfd_db_open(a->place, HFD_DB_WRITER, &db, err);
+
+    hfd_db_close(&db);
+    return rc;
+}
+
+/* Waits until the store is away. @return false: the thread ends */
+static bool wait_away(struct hfd_away *a)
+{
+    bool stop;
+
+    (void)pthread_mutex_lock(&a->lock);
+    while (!a->stop && !atomic_load_explicit(&a->now, memory_order_relaxed))
+        (void)pthread_cond_wait(&a->changed, &a->lock);
+    stop = a->stop;
+    (void)pthread_mutex_unlock(&a->lock);
+    return !stop;
+}
+
+/* @return false: the thread ends */
+static bool pause_between(struct hfd_away *a, int64_t pause_us, const struct hfd_err *why)
+{
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + pause_us;
+    const struct timespec until = {.tv_sec = until_us / HFD_US_PER_S,
+                                   .tv_nsec = until_us % HFD_US_PER_S * 1000};
+    bool stop;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&a->lock);
+    a->cause = *why;
+    while (!a->stop && rc == 0) /* others note failures meanwhile */
+        rc = pthread_cond_timedwait(&a->changed, &a->lock, &until);
+    stop = a->stop;
+    (void)pthread_mutex_unlock(&a->lock);
+    return !stop;
+}
+
+static void *away_main(void *arg)
+{
+    struct hfd_away *a = arg;
+
+    while (wait_away(a)) {
+        int64_t pause_us = PAUSE_MIN_US;
+        struct hfd_err err;
+
+        while (try_once(a, &err) != HFD_OK) {
+            if (!pause_between(a, pause_us, &err))
+                return NULL;
+            pause_us = 2 * pause_us < PAUSE_MAX_US ? 2 * pause_us : PAUSE_MAX_US;
+        }
+        note_reached(a);
+    }
+    return NULL;
+}
+
+/* Sets up, and starts the thread. @param place  borrowed until away_stop */
+static hfd_rc away_start(struct hfd_away *a, const struct hfd_store_place *place,
+                         struct hfd_err *err)
+{
+    pthread_condattr_t attr;
+    hfd_rc rc;
+
+    a->place = place;
+    (void)pthread_mutex_init(&a->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* the wall clock may jump back */
+    (void)pthread_cond_init(&a->changed, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-store-away", "open the store: thread", away_main, a}, &a->thread,
+        err);
+    a->started = rc == HFD_OK;
+    return rc;
+}
+
+/* Ends the thread. Accepts one that was not started, in zeroed memory. */
+static void away_stop(struct hfd_away *a)
+{
+    if (!a->started)
+        return;
+    (void)pthread_mutex_lock(&a->lock);
+    a->stop = true;
+    (void)pthread_cond_signal(&a->changed);
+    (void)pthread_mutex_unlock(&a->lock);
+    (void)pthread_join(a->thread, NULL);
+    a->started = false;
+    (void)pthread_cond_destroy(&a->changed);
+    (void)pthread_mutex_destroy(&a->lock);
+}
+
+/* ---- writer ---- */
 
 #define RERUNS_MAX 8                    /* of one batch */
 #define RUNS_MAX 6                      /* of one batch that others or the connection undid */
@@ -37,6 +221,8 @@ void hfd_writer_break(struct hfd_writer *w, const struct hfd_err *cause)
     w->cause = *cause;
     atomic_store_explicit(&w->broken, true, memory_order_release);
     hfd_metric_set(HFD_METRIC_STORE_OK, NULL, 0);
+    (void)hfd_trouble_note(HFD_TROUBLE_STORE, HFD_SLICE(""), hfd_clock_wall_us(&hfd_clock_system),
+                           hfd_slice_of(cause->msg));
     HFD_LOG(HFD_LOG_ERROR, "the store failed and takes no more work",
             HFD_LOG_CSTR("reason", cause->msg));
     if (w->on_broken != NULL)
@@ -266,7 +452,7 @@ static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct
 
 /*
  * Connects anew, and finds out what became of a commit without an answer. A server that is gone for
- * longer is left to the thread of away.h.
+ * longer is left to the thread of writer.h.
  */
 static hfd_rc reconnect(struct hfd_writer *w, bool *committed, struct hfd_err *err)
 {
@@ -402,7 +588,7 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
     w->batch_max = config->batch_max;
     w->clock = config->clock;
     if (rc == HFD_OK)
-        rc = hfd_unit_init(&w->unit, err);
+        rc = hfd_unit_init(&w->unit, HFD_UNIT_BYTES_MAX, err);
     if (rc == HFD_OK)
         rc = hfd_db_open(w->place, HFD_DB_WRITER, &w->db, err);
     if (rc == HFD_OK)
@@ -417,7 +603,7 @@ hfd_rc hfd_writer_open(struct hfd_writer *w, const struct hfd_store_config *conf
 
 hfd_rc hfd_writer_start(struct hfd_writer *w, struct hfd_err *err)
 {
-    hfd_rc rc = w->shared ? hfd_away_start(&w->away, w->place, err) : HFD_OK;
+    hfd_rc rc = w->shared ? away_start(&w->away, w->place, err) : HFD_OK;
 
     if (rc != HFD_OK)
         return rc;
@@ -435,7 +621,7 @@ void hfd_writer_close(struct hfd_writer *w)
         hfd_queue_close(w->queue);
     if (w->started)
         (void)pthread_join(w->thread, NULL);
-    hfd_away_stop(&w->away);
+    away_stop(&w->away);
     if (w->db != NULL)
         hfd_db_adopt(w->db);
     hfd_db_close(&w->db);

@@ -2,17 +2,42 @@
  * The writer: one thread, one connection, one commit for all jobs that are queued. Jobs are
  * answered after the commit is on disk, never before. A failed write, sync or checkpoint turns the
  * writer broken: it refuses all work until the store is opened again. A database that cannot be
- * reached is no such failure: the writer goes on once it can be (away.h).
+ * reached is no such failure: the writer goes on once it can be (writer.h).
+ *
+ * Finished jobs on their way back to their sinks. Thread: any.
+ *
+ * The state of a database that cannot be reached. From the first failure until a connection works
+ * again, the store is away: it refuses work at once, and a thread tries to connect. SQLite is never
+ * away.
  */
 #ifndef HFD_STORE_WRITER_H
 #define HFD_STORE_WRITER_H
 
-#include "store/away.h"
+#include "driver/base/clock.h"
+#include "driver/base/container.h"
+#include "store/store.h"
 #include "store/totals.h"
 #include "store/txn.h"
 #include "store/unit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+struct hfd_away {
+    const struct hfd_store_place *place; /* borrowed */
+    atomic_bool now;
+    pthread_mutex_t lock; /* of the rest; no other lock is taken under it */
+    pthread_cond_t changed;
+    bool stop;
+    struct hfd_err cause; /* the last failure */
+    pthread_t thread;
+    bool started;
+};
+
+/** The database could not be reached. Thread: any. */
+void hfd_away_note(struct hfd_away *a, const struct hfd_err *why);
+/** @return HFD_OK, or HFD_AWAY with the last failure. Thread: any. */
+HFD_MUST_CHECK hfd_rc hfd_away_check(struct hfd_away *a, struct hfd_err *err);
 
 struct hfd_writer {
     struct hfd_queue *queue;
@@ -56,5 +81,25 @@ HFD_MUST_CHECK hfd_rc hfd_writer_check(struct hfd_writer *w, struct hfd_err *err
 bool hfd_writer_ok(const struct hfd_writer *w);
 /** Takes no more work, because of the cause. Thread: any. */
 void hfd_writer_break(struct hfd_writer *w, const struct hfd_err *cause);
+
+/** @param node  of a job; NULL gives NULL */
+static inline struct hfd_job *hfd_job_of(struct hfd_qnode *node)
+{
+    return node != NULL ? HFD_CONTAINER_OF(node, struct hfd_job, node) : NULL;
+}
+
+/** The next job of a list. */
+static inline struct hfd_job *hfd_job_next(const struct hfd_job *job)
+{
+    return hfd_job_of(job->node.next);
+}
+
+/** Sets the outcome of a job. @param err  used when rc is not HFD_OK */
+void hfd_job_finish(struct hfd_job *job, hfd_rc rc, const struct hfd_err *err);
+/**
+ * Gives finished jobs back: one call per sink, in the order of submission. After the call for its
+ * sink a job is its submitter's again.
+ */
+void hfd_jobs_post(struct hfd_job *list);
 
 #endif

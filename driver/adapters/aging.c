@@ -4,16 +4,25 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
+#include "driver/base/trouble.h"
+#include "driver/core/gauges.h"
 #include "driver/core/observe.h"
-#include "driver/fleet/actions.h"
+#include "driver/fleet/fleet.h"
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
-#include "store/rows_watch.h"
+#include "driver/replica/seen.h"
+#include "store/rows_report.h"
+#include "store/totals.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #define AGING_MAGIC 0xa61c9a3eu
-#define PAUSE_US HFD_US_PER_S                      /* for documents that were old when they came */
+#define PROBLEMS_US (10 * HFD_US_PER_S) /* between two looks for what is wrong */
+#define PAUSE_US HFD_US_PER_S           /* for documents that were old when they came */
+#define DISK_MIN_MIB INT64_C(512)
+#define STRANGER_FOR_US (3600 * HFD_US_PER_S)      /* after its last report */
 #define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory of one look */
 
 struct hfd_aging {
@@ -22,8 +31,11 @@ struct hfd_aging {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stop;    /* under lock */
-    bool failing; /* own thread: the last look failed, and the log says so */
+    bool stop; /* under lock */
+    /* Only its thread uses these. */
+    bool failing, blind; /* the last look failed, at what is late or wrong, and the log says so */
+    struct hfd_store_reader *reader;
+    int64_t problems_due_us; /* mono */
 };
 
 /* One transaction. */
@@ -132,6 +144,197 @@ static bool wait_for_next(struct hfd_aging *aging, int64_t pause_us)
     return stop;
 }
 
+/* ---- what is wrong now ---- */
+
+/* One required adapter, over clusters and nodepools. */
+struct habit {
+    hfd_slice name;
+    bool never; /* no report of it is stored, and none came since the start */
+    int64_t last_us, waiting;
+};
+
+/* The time when the oldest stuck creation or update began; 0 = none is stuck. */
+static int64_t stuck_since(const struct hfd_gauges *g)
+{
+    int64_t at_us = 0;
+
+    for (int op = HFD_OP_CREATE; op <= HFD_OP_UPDATE; op++)
+        if (g->stuck[op] > 0 && (at_us == 0 || g->oldest_us[op] < at_us))
+            at_us = g->oldest_us[op];
+    return at_us;
+}
+
+/* Adds what is known of an adapter on one kind of resource. */
+static hfd_rc add_kind(const struct hfd_ctx *c, const struct hfd_adapter_seen *a, struct habit *h)
+{
+    const struct hfd_count_key key = {a->kind, HFD_COUNT_ALL, HFD_SLICE(""), HFD_SLICE("")};
+    int64_t all;
+    const hfd_rc rc = hfd_totals_get(c->tx, &key, &all, c->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    h->never = h->never && a->last_us == 0 && a->good + a->bad + a->open == 0;
+    h->last_us = a->last_us > h->last_us ? a->last_us : h->last_us;
+    h->waiting += all > a->good ? all - a->good : 0;
+    return HFD_OK;
+}
+
+/* True for an adapter of this program, which reports when there is something to do. */
+static bool is_built_in(const struct hfd_ctx *c, hfd_slice name)
+{
+    return c->driver->demo ||
+           (c->driver->actor != NULL && hfd_slice_eq(c->driver->actor->judge, name));
+}
+
+static void judge_adapter(const struct hfd_ctx *c, const struct habit *h, int64_t stuck_us)
+{
+    const bool late = stuck_us != 0 && h->waiting > 0 && h->last_us != 0 && h->last_us < stuck_us;
+    char words[128] = "is required, and has never reported";
+
+    if ((!h->never || (is_built_in(c, h->name) && stuck_us == 0)) && !late) {
+        (void)hfd_trouble_end(HFD_TROUBLE_SILENT, h->name);
+        return;
+    }
+    if (!h->never) {
+        char at[HFD_TIME_TEXT_MAX];
+
+        (void)hfd_time_format_s(h->last_us, at);
+        (void)snprintf(words, sizeof(words), "last reported at %s, before the oldest order began",
+                       at);
+    }
+    if (hfd_trouble_note(HFD_TROUBLE_SILENT, h->name, c->now_us, hfd_slice_of(words)))
+        HFD_LOG(HFD_LOG_WARN, "a required adapter is silent: orders wait for its reports",
+                HFD_LOG_STR("adapter", h->name), HFD_LOG_CSTR("reason", words));
+    hfd_trouble_set_waiting(HFD_TROUBLE_SILENT, &h->name, h->waiting);
+}
+
+static hfd_rc look_at_adapters(const struct hfd_ctx *c, int64_t stuck_us)
+{
+    struct hfd_adapters_seen seen;
+    hfd_rc rc = hfd_adapters_read(c, false, &seen);
+
+    for (size_t i = 0; rc == HFD_OK && i < seen.count; i++) {
+        struct habit h = {.name = seen.items[i].name, .never = true};
+        bool again = false;
+
+        for (size_t k = 0; k < i; k++)
+            again = again || hfd_slice_eq(seen.items[k].name, h.name);
+        for (size_t k = i; rc == HFD_OK && !again && k < seen.count; k++)
+            if (hfd_slice_eq(seen.items[k].name, h.name))
+                rc = add_kind(c, &seen.items[k], &h);
+        if (rc == HFD_OK && !again)
+            judge_adapter(c, &h, stuck_us);
+    }
+    return rc;
+}
+
+/* Replicas that are gone without a good-bye, or whose settings or version differ. */
+static hfd_rc look_at_replicas(const struct hfd_ctx *c)
+{
+    struct hfd_replicas_seen seen;
+    const hfd_rc rc = hfd_replicas_read(c->tx, c->now_us, c->mem, &seen, c->err);
+
+    for (size_t i = 0; rc == HFD_OK && i < seen.count; i++) {
+        const struct hfd_replica_seen *r = &seen.items[i];
+        const hfd_slice name = r->name.len > 0 ? r->name : r->id;
+
+        if (!r->live)
+            (void)hfd_trouble_note(
+                HFD_TROUBLE_REPLICA, name, c->now_us,
+                HFD_SLICE("has given no sign of life, and did not say good-bye"));
+        else if (r->outdated)
+            (void)hfd_trouble_note(HFD_TROUBLE_REPLICA, name, c->now_us,
+                                   HFD_SLICE("has older settings: restart it with the new ones"));
+    }
+    if (rc == HFD_OK)
+        hfd_trouble_end_before(HFD_TROUBLE_REPLICA, c->now_us);
+    return rc;
+}
+
+/* Looks for what is wrong and shows in rows, and counts what waits for each problem. */
+static hfd_rc look_at_rows(const struct hfd_ctx *c, bool replicas)
+{
+    struct hfd_gauges gauges;
+    int64_t under_way = 0;
+    hfd_rc rc = hfd_gauges_read(c, 0, &gauges);
+
+    for (size_t i = 0; rc == HFD_OK && i < gauges.resources.count; i++)
+        if (gauges.resources.rows[i].state == HFD_STATE_CREATING ||
+            gauges.resources.rows[i].state == HFD_STATE_UPDATING ||
+            gauges.resources.rows[i].state == HFD_STATE_DELETING)
+            under_way += gauges.resources.rows[i].n;
+    if (rc == HFD_OK) {
+        hfd_trouble_set_waiting(HFD_TROUBLE_REMOTE, NULL, under_way);
+        hfd_trouble_set_waiting(HFD_TROUBLE_MANAGEMENT, NULL, under_way);
+        /* The adapters of a remote are the remote's. */
+        if (!hfd_driver_is_remote(c->driver))
+            rc = look_at_adapters(c, stuck_since(&gauges));
+    }
+    if (rc == HFD_OK && replicas)
+        rc = look_at_replicas(c);
+    hfd_trouble_end_before(HFD_TROUBLE_STRANGER, c->now_us - STRANGER_FOR_US);
+    return rc;
+}
+
+static void look_at_disk(const char *folder, int64_t now_us)
+{
+    struct statvfs fs;
+    char words[128];
+    int64_t free_mib;
+
+    if (statvfs(folder, &fs) != 0)
+        return;
+    free_mib = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize / (1024 * 1024);
+    if (free_mib >= DISK_MIN_MIB) {
+        (void)hfd_trouble_end(HFD_TROUBLE_DISK, HFD_SLICE(""));
+        return;
+    }
+    (void)snprintf(words, sizeof(words), "the data folder has %lld MiB left: the store stops at 0",
+                   (long long)free_mib);
+    if (hfd_trouble_note(HFD_TROUBLE_DISK, HFD_SLICE(""), now_us, hfd_slice_of(words)))
+        HFD_LOG(HFD_LOG_WARN, "the disk is nearly full", HFD_LOG_INT("free_mib", free_mib));
+}
+
+static hfd_rc txn_problems(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct look *look = arg;
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = look->config->driver,
+                              .now_us = look->now_us,
+                              .mem = &look->mem,
+                              .err = err};
+
+    hfd_arena_fini(&look->mem); /* it may run again */
+    return look_at_rows(&c, look->config->keeper != NULL);
+}
+
+static void look_for_problems(struct hfd_aging *aging)
+{
+    const struct hfd_aging_config *config = &aging->config;
+    const int64_t mono_us = hfd_clock_mono_us(&hfd_clock_system);
+    struct look look = {.config = config, .now_us = hfd_clock_wall_us(config->clock)};
+    struct hfd_err err;
+    hfd_rc rc = HFD_OK;
+
+    if (mono_us < aging->problems_due_us)
+        return;
+    aging->problems_due_us = mono_us + PROBLEMS_US;
+    if (config->folder != NULL)
+        look_at_disk(config->folder, look.now_us);
+    hfd_arena_init(&look.mem, LOOK_MAX_BYTES);
+    if (aging->reader == NULL)
+        rc = hfd_store_reader_open(config->store, &aging->reader, &err);
+    if (rc == HFD_OK)
+        rc = hfd_store_read(aging->reader, txn_problems, &look, &err);
+    if (rc != HFD_OK && !aging->blind)
+        HFD_LOG(HFD_LOG_WARN, "cannot look for what is wrong; will try again",
+                HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
+    aging->blind = rc != HFD_OK;
+    if (aging->blind)
+        hfd_store_reader_close(&aging->reader); /* the database may be away */
+    hfd_arena_fini(&look.mem);
+}
+
 static void *run(void *arg)
 {
     struct hfd_aging *aging = arg;
@@ -139,9 +342,11 @@ static void *run(void *arg)
     int64_t pause_us;
 
     HFD_CHECK_OBJ(aging, AGING_MAGIC);
-    do
+    do {
         pause_us = look_once(aging);
-    while (!wait_for_next(aging, pause_us));
+        look_for_problems(aging);
+    } while (!wait_for_next(aging, pause_us));
+    hfd_store_reader_close(&aging->reader);
     return NULL;
 }
 

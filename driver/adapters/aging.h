@@ -1,7 +1,10 @@
 /*
  * The timer: what time alone changes. An operation fails at its deadline. An observer's document
  * becomes stale, and its report, cluster and resource follow (driver/health/intake.h). The history
- * of a removed resource ends. Own thread.
+ * of a removed resource ends.
+ *
+ * Each replica also looks every 10 s for troubles that nothing reports (driver/base/trouble.h):
+ * silent adapters, replicas that differ, a disk that is nearly full. Own thread.
  */
 #ifndef HFD_ADAPTERS_AGING_H
 #define HFD_ADAPTERS_AGING_H
@@ -17,6 +20,7 @@ struct hfd_aging_config {
     struct hfd_keeper *keeper; /* a look is for the holder of the common shard; NULL = for all */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock; /* what lastUpdated is compared with */
+    const char *folder;            /* of the database: its disk is watched; NULL = it is not here */
 };
 
 /**

@@ -1,20 +1,22 @@
-/*
- * The demo adapters. One thread reads the resources whose Ready is not True, page by page, again
- * and again. It reports where an adapter is due. Between rounds it keeps only its place, so a
- * restart continues from the store, and nothing is missed. It does not report for adapters that are
- * not required, and not over another report at the same generation.
- */
-#include "driver/adapters/demo_int.h"
+/* See demo.h. */
+#include "driver/adapters/demo.h"
 
-#include "driver/base/buf.h"
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
 #include "driver/core/observe.h"
 #include "driver/fleet/report.h"
 #include "driver/replica/keeper.h"
 #include "store/rows_fleet.h"
-#include "store/rows_report.h"
+#include "store/store.h"
+
+/*
+ * The demo adapters. One thread reads the resources whose Ready is not True, page by page, again
+ * and again. It reports where an adapter is due. Between rounds it keeps only its place, so a
+ * restart continues from the store, and nothing is missed. It does not report for adapters that are
+ * not required, and not over another report at the same generation.
+ */
 
 /* The longest duration that a setting accepts. */
 #define TOTAL_MAX_US (INT64_C(3653) * 86400 * HFD_US_PER_S)

@@ -10,11 +10,12 @@
 #define HFD_BACKEND_BACKEND_H
 
 #include "driver/fleet/fleet.h"
-#include "store/rows_keys.h"
-#include "store/rows_orphan.h"
+#include "store/rows_fleet.h"
 
 /** The label with the GUResID that every cluster and nodepool of ours has. */
 #define HFD_GURESID_LABEL HFD_LABEL_UNCOUNTED
+/** Several servers can use one remote: none touches the resources of another. */
+#define HFD_OWNER_LABEL HFD_LABEL_OWNER
 
 /** Stands for a GUResID, which it cannot be: the search for orphans in the remote. */
 #define HFD_BACKEND_ORPHANS HFD_SLICE("*")
@@ -44,7 +45,8 @@ struct hfd_backend_written {
 
 struct hfd_backend_orphan_query {
     enum hfd_kind kind;
-    hfd_slice guresid; /* those that a PUT of it can adopt; empty = all */
+    hfd_slice guresid; /* those with this label, of all servers; empty = all of `owner` */
+    struct hfd_orphan_owner owner;
     size_t limit;
     struct hfd_arena *mem;
 };
@@ -80,10 +82,11 @@ struct hfd_backend {
                       struct hfd_backend_orphans *out, struct hfd_err *err);
     /**
      * Deletes an orphan, now or later. out: its id, kind, name and labels at least.
+     * @param owner  the server that it must belong to; empty = this one
      * @return HFD_OK, HFD_NOT_FOUND (no such orphan is known), HFD_CONFLICT (it is no orphan)
      */
     hfd_rc (*remove_orphan)(struct hfd_txn *tx, const struct hfd_fleet_call *call, hfd_slice id,
-                            struct hfd_fleet_deletion *out, struct hfd_err *err);
+                            hfd_slice owner, struct hfd_fleet_deletion *out, struct hfd_err *err);
     hfd_rc (*orphans_state)(struct hfd_txn *tx, struct hfd_arena *mem,
                             struct hfd_backend_orphans_state *out, struct hfd_err *err);
     hfd_rc (*discard)(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err);

@@ -3,7 +3,7 @@
 
 #include "driver/base/jsonx.h"
 #include "store/rows_fleet.h"
-#include "store/rows_part.h"
+#include "store/rows_resource.h"
 
 static hfd_rc embedded_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                               const struct hfd_fleet_create *in, struct hfd_backend_written *out,
@@ -27,7 +27,7 @@ static hfd_rc embedded_orphans(struct hfd_txn *tx, const struct hfd_backend_orph
 {
     const struct hfd_orphan_query rows = {query->kind, HFD_SLICE(HFD_GURESID_LABEL),
                                           query->guresid.len > 0 ? query->guresid : HFD_SLICE_NONE,
-                                          (int64_t)query->limit + 1};
+                                          query->owner, (int64_t)query->limit + 1};
     const hfd_rc rc = hfd_orphan_row_list(tx, &rows, query->mem, &out->list, err);
 
     out->more = rc == HFD_OK && out->list.count > query->limit;
@@ -36,30 +36,40 @@ static hfd_rc embedded_orphans(struct hfd_txn *tx, const struct hfd_backend_orph
     return rc;
 }
 
-static hfd_rc has_label(hfd_slice labels, bool *yes, struct hfd_err *err)
+/* Refuses to delete what is not the driver's, or is of another server than the one given. */
+static hfd_rc check_claim(const struct hfd_fleet_call *call, const struct hfd_fleet_row *row,
+                          hfd_slice owner, struct hfd_err *err)
 {
-    hfd_slice label = HFD_SLICE_NONE;
-    json_t *doc;
-    hfd_rc rc = hfd_json_parse(labels, &doc, err);
+    const hfd_slice own = hfd_slice_of(call->fleet->owner);
+    struct hfd_fleet_claim claim;
+    const hfd_rc rc = hfd_fleet_claim_read(call->fleet, row->labels, call->mem, &claim, err);
 
-    *yes = false;
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_json_get_string(HFD_JSON_OPTIONAL(doc, "labels", HFD_GURESID_LABEL), &label, err);
-    *yes = rc == HFD_OK && label.p != NULL;
-    json_decref(doc);
-    return rc;
+    if (claim.guresid.len == 0)
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' does not belong to the driver: it has no label " HFD_GURESID_LABEL,
+                        HFD_SLICE_FMT(row->id));
+    if (hfd_slice_eq(claim.ours ? own : claim.owner, owner.len > 0 ? owner : own))
+        return HFD_OK;
+    if (claim.ours)
+        return hfd_fail(err, HFD_CONFLICT,
+                        "'%.*s' belongs to this server, not to the owner that is named",
+                        HFD_SLICE_FMT(row->id));
+    return hfd_fail(err, HFD_CONFLICT,
+                    "'%.*s' belongs to another server: its label " HFD_OWNER_LABEL
+                    " is '%.*s'. Delete it there, or name that owner (?owner=)",
+                    HFD_SLICE_FMT(row->id), HFD_SLICE_FMT(claim.owner));
 }
 
 /* Its adapters finalize it, and a cluster takes its nodepools with it. */
 static hfd_rc embedded_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                                     hfd_slice id, struct hfd_fleet_deletion *out,
+                                     hfd_slice id, hfd_slice owner, struct hfd_fleet_deletion *out,
                                      struct hfd_err *err)
 {
     struct hfd_fleet_row *row = &out->row;
     struct hfd_fleet_target target;
     struct hfd_part_row part;
-    bool ours;
     hfd_rc rc;
 
     out->removed = false;
@@ -68,13 +78,9 @@ static hfd_rc embedded_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_
         return hfd_fail(err, HFD_NOT_FOUND, "there is no cluster or nodepool '%.*s'",
                         HFD_SLICE_FMT(id));
     if (rc == HFD_OK)
-        rc = has_label(row->labels, &ours, err);
+        rc = check_claim(call, row, owner, err);
     if (rc != HFD_OK)
         return rc;
-    if (!ours)
-        return hfd_fail(err, HFD_CONFLICT,
-                        "'%.*s' does not belong to the driver: it has no label " HFD_GURESID_LABEL,
-                        HFD_SLICE_FMT(id));
     rc = hfd_part_row_by_fleet(tx, id, call->mem, &part, err);
     if (rc == HFD_OK)
         return hfd_fail(err, HFD_CONFLICT,

@@ -5,14 +5,14 @@
  */
 #include "driver/backend/mirror.h"
 
-#include "driver/base/check.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/wire.h"
-#include "driver/fleet/ksuid.h"
-#include "driver/fleet/names.h"
+#include "driver/base/check.h"
+#include "driver/fleet/fleet.h"
+#include "driver/fleet/keys.h"
 #include "store/rows_fleet.h"
-#include "store/rows_part.h"
 #include "store/rows_remote.h"
+#include "store/rows_resource.h"
 
 /* How long a look that found nothing is believed. */
 #define ABSENT_FOR_US (600 * HFD_US_PER_S)
@@ -221,21 +221,27 @@ static hfd_rc mirror_trouble(struct hfd_txn *tx, const struct hfd_backend_subjec
 static hfd_rc mirror_orphans(struct hfd_txn *tx, const struct hfd_backend_orphan_query *query,
                              struct hfd_backend_orphans *out, struct hfd_err *err)
 {
+    const hfd_slice of = query->owner.of;
+
     *out = (struct hfd_backend_orphans){.more = false};
-    if (query->guresid.len > 0)
+    if (query->guresid.len > 0 || (of.len > 0 && !hfd_slice_eq(of, query->owner.own)))
         return HFD_OK;
     return hfd_remote_orphans_list(tx, query, out, err);
 }
 
 /* The remote thread looks at it once more before it deletes it. */
 static hfd_rc mirror_remove_orphan(struct hfd_txn *tx, const struct hfd_fleet_call *call,
-                                   hfd_slice id, struct hfd_fleet_deletion *out,
+                                   hfd_slice id, hfd_slice owner, struct hfd_fleet_deletion *out,
                                    struct hfd_err *err)
 {
     struct hfd_orphan_row row;
-    hfd_rc rc = hfd_remote_orphan_remove(tx, call, id, &row, err);
+    hfd_rc rc;
 
     out->removed = false;
+    if (owner.len > 0 && !hfd_slice_is(owner, call->fleet->owner))
+        return hfd_fail(err, HFD_CONFLICT,
+                        "orphans of other servers are deleted there, or in the remote HyperFleet");
+    rc = hfd_remote_orphan_remove(tx, call, id, &row, err);
     if (rc != HFD_OK)
         return rc;
     out->row = (struct hfd_fleet_row){

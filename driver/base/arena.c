@@ -1,12 +1,18 @@
-/* An arena: bump allocation in chunks. See arena.h. */
+/* See arena.h. */
 #include "driver/base/arena.h"
 
+#include "driver/base/foreign.h"
+#include "driver/base/slice.h"
+
+#include <sodium.h>
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <sodium.h>
+/* An arena: bump allocation in chunks. */
 
 #define ALIGN sizeof(max_align_t)
 #define CHUNK_MIN 2048
@@ -175,6 +181,15 @@ hfd_slice hfd_arena_dup(struct hfd_arena *a, hfd_slice s)
         memcpy(p, s.p, s.len);
     p[s.len] = '\0';
     return (hfd_slice){p, s.len};
+}
+
+hfd_slice hfd_arena_show(struct hfd_arena *a, hfd_slice text, size_t max)
+{
+    const size_t room =
+        text.len < max / HFD_FOREIGN_CHAR_MAX ? text.len * HFD_FOREIGN_CHAR_MAX : max;
+    char *p = hfd_arena_alloc(a, room + 1);
+
+    return p != NULL ? (hfd_slice){p, hfd_foreign_sentence(text, max, p)} : HFD_SLICE_NONE;
 }
 
 hfd_slice hfd_arena_printf(struct hfd_arena *a, const char *fmt, ...)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "driver/base/clock.h"
+#include "driver/base/foreign.h"
 #include "driver/base/utf8.h"
 
 #define CAP_MIN 256
@@ -114,6 +115,26 @@ void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...)
     free(big);
 }
 
+void hfd_buf_show(struct hfd_buf *b, hfd_slice text)
+{
+    while (text.len > 0 && b->rc == HFD_OK) {
+        char shown[HFD_FOREIGN_CHAR_MAX];
+        size_t used = hfd_json_plain(text);
+
+        if (used > 0)
+            hfd_buf_add(b, (hfd_slice){text.p, used});
+        else
+            hfd_buf_add(b, (hfd_slice){shown, hfd_foreign_char(text, shown, &used)});
+        text = (hfd_slice){text.p + used, text.len - used};
+    }
+}
+
+void hfd_buf_mask(struct hfd_buf *b, size_t from)
+{
+    if (b->len > from)
+        b->len = from + hfd_foreign_mask(b->p + from, b->len - from);
+}
+
 void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s)
 {
     size_t i = 0;
@@ -149,6 +170,26 @@ void hfd_buf_i64(struct hfd_buf *b, int64_t v)
     if (v < 0)
         text[--at] = '-';
     hfd_buf_add(b, (hfd_slice){text + at, sizeof(text) - at});
+}
+
+void hfd_buf_count(struct hfd_buf *b, int64_t v)
+{
+    if (v >= 1000) {
+        hfd_buf_count(b, v / 1000);
+        hfd_buf_addf(b, ",%03d", (int)(v % 1000));
+    } else {
+        hfd_buf_i64(b, v);
+    }
+}
+
+void hfd_buf_clock(struct hfd_buf *b, int64_t us)
+{
+    const long long s = us / 1000000;
+
+    if (s >= 3600)
+        hfd_buf_addf(b, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        hfd_buf_addf(b, "%lld:%02lld", s / 60, s % 60);
 }
 
 void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us)

@@ -32,9 +32,17 @@ void hfd_buf_addc(struct hfd_buf *b, char c);
 void hfd_buf_addf(struct hfd_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define hfd_buf_lit(b, lit) hfd_buf_add((b), HFD_SLICE(lit))
 
+/** Adds a text of others by hfd_foreign_char: in one line, with all that a reader could not see. */
+void hfd_buf_show(struct hfd_buf *b, hfd_slice text);
+/** Masks the secrets in the text behind its first `from` bytes, by hfd_foreign_mask. */
+void hfd_buf_mask(struct hfd_buf *b, size_t from);
 /** Adds s as a JSON string with quotes. Bytes that are not UTF-8 become U+FFFD. */
 void hfd_buf_json_str(struct hfd_buf *b, hfd_slice s);
 void hfd_buf_i64(struct hfd_buf *b, int64_t v);
+/** Adds a number for people: "2,310,000". @param v  0 or more */
+void hfd_buf_count(struct hfd_buf *b, int64_t v);
+/** Adds a duration for people: "4:10", or "1:04:10". */
+void hfd_buf_clock(struct hfd_buf *b, int64_t us);
 /**
  * Adds "2025-01-01T00:00:00Z" with quotes, and with as many fraction digits (up to 6) as needed.
  */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "driver/base/foreign.h"
+
 #define ROW(name, text) [HFD_##name] = {#name, text},
 static const struct {
     const char *name;
@@ -46,6 +48,9 @@ __attribute__((format(printf, 3, 0))) static void fill_message(struct hfd_err *e
         err->msg[0] = '\0';
     else if ((size_t)n >= sizeof(err->msg))
         mark_cut(err->msg, sizeof(err->msg));
+    if (strstr(fmt, "%.") != NULL)
+        hfd_foreign_drop_halves(err->msg);
+    err->msg[hfd_foreign_mask(err->msg, strlen(err->msg))] = '\0';
 }
 
 /*

@@ -28,6 +28,7 @@
     X(NOMEM,       "out of memory")                                                                \
     X(IO,          "the store or a file failed")                                                   \
     X(AWAY,        "the database cannot be reached now")                                                   \
+    X(UNCHECKED,   "the caller cannot be checked now")                                             \
     X(CORRUPT,     "stored data is damaged")                                                       \
     X(DAMAGED,     "a stored row is damaged")
 /* clang-format on */

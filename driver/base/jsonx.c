@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "driver/base/foreign.h"
 #include "driver/base/jsonx_int.h"
 
 /* Documents that the program builds may be deeper than documents that it accepts. */
@@ -437,6 +438,7 @@ static hfd_rc fail_member(const struct hfd_json_member *m, hfd_rc rc, const char
     char field[sizeof(err->field) + 64];
 
     snprintf(field, sizeof(field), "%s%s%s", m->path, m->path[0] != '\0' ? "." : "", m->key);
+    hfd_foreign_drop_halves(field);
     return hfd_fail_field(err, rc, field, "%s: expected %s, got %s", field, expected,
                           hfd_json_type_name(json_object_get(m->obj, m->key)));
 }

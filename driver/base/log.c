@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "driver/base/clock.h"
+#include "driver/base/foreign.h"
 #include "driver/base/metrics.h"
-#include "driver/base/utf8.h"
 
 /* PIPE_BUF on Linux: writes to a pipe of at most this size are never mixed. */
 #define LINE_MAX_BYTES 4096
@@ -92,7 +92,7 @@ void hfd_log_set_fd(int fd)
 
 void hfd_log_request_id(hfd_slice id)
 {
-    request_id.len = id.len < REQUEST_ID_MAX ? id.len : REQUEST_ID_MAX;
+    request_id.len = hfd_foreign_cut(id, REQUEST_ID_MAX);
     if (request_id.len > 0)
         memcpy(request_id.p, id.p, request_id.len);
 }
@@ -112,27 +112,25 @@ static bool put(struct line *l, const char *p, size_t n)
 /* Adds a string with its quotes. If the line is full, the string is cut but still closed. */
 static void put_string(struct line *l, hfd_slice s)
 {
-    char esc[HFD_JSON_ESCAPE_MAX];
-    size_t used;
+    struct hfd_foreign f = hfd_foreign_of(s);
+    char shown[HFD_FOREIGN_CHAR_MAX];
 
     if (!put(l, "\"", 1))
         return;
-    while (s.len > 0) {
-        const size_t room = LINE_MAX_BYTES - TAIL_MAX - l->len,
-                     plain = hfd_json_plain((hfd_slice){s.p, s.len < room ? s.len : room});
-        size_t n;
+    while (f.rest.len > 0 && !l->cut) {
+        hfd_slice piece = hfd_foreign_next(&f, shown);
 
-        if (plain > 0) {
-            (void)put(l, s.p, plain); /* it fits */
-            s.p += plain;
-            s.len -= plain;
-            continue;
+        const size_t room = LINE_MAX_BYTES - TAIL_MAX - l->len;
+        const bool is_run = piece.p != shown; /* of characters of one byte */
+
+        if (piece.len == 1 && (*piece.p == '"' || *piece.p == '\\')) {
+            shown[1] = *piece.p;
+            shown[0] = '\\';
+            piece = (hfd_slice){shown, 2};
+        } else if (is_run && piece.len > room) {
+            (void)put(l, piece.p, room);
         }
-        n = hfd_json_escape(s, esc, &used);
-        if (!put(l, esc, n))
-            break;
-        s.p += used;
-        s.len -= used;
+        (void)put(l, piece.p, piece.len);
     }
     l->p[l->len++] = '"'; /* TAIL_MAX keeps this place free */
 }
@@ -143,7 +141,7 @@ static bool is_bare(hfd_slice s)
     for (size_t i = 0; i < s.len; i++)
         if (s.p[i] <= ' ' || s.p[i] > '~' || s.p[i] == '"' || s.p[i] == '=')
             return false;
-    return s.len > 0;
+    return s.len > 0 && hfd_foreign_secret(s).p == NULL;
 }
 
 /* Adds ` key=` to a text line. */

@@ -9,9 +9,10 @@
 
 #include "driver/base/buf.h"
 
+struct hfd_series;
+
 /* The constant labels of all metrics that HyperFleet's own server has. */
 #define HFD_API_ALL "component=\"api\",version=\"" HFD_VERSION "\""
-
 /* clang-format off */
 /* SET_GAUGE: no sample until it is set, because 0 would look like a result. */
 /*  enum name,            kind,      prometheus name,                         constant labels, labels (comma list), help */
@@ -22,7 +23,7 @@
     X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",                  "",          "",                  "Open connections.")       \
     X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",           "",          "",                  "Requests in progress.") \
     X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",                "",          "reason",            "Requests and connections refused before routing, by reason.") \
-    X(AUTH_REFUSED,       COUNTER,   "hfd_auth_refused_total",                "",          "reason",            "Calls refused with 401, or with 403 (scope), by reason.") \
+    X(AUTH_REFUSED,       COUNTER,   "hfd_auth_refused_total",                "",          "reason",            "Calls refused with 401, 403 (scope, adapter, reserved) or 503 (no_keys), by reason.") \
     X(CERTIFICATE_EXPIRY, SET_GAUGE, "hfd_certificate_expiry_seconds",        "",          "",                  "Seconds until the certificate of tls.cert_file, or one of its chain, expires; negative afterwards.") \
     X(STORE_COMMITS,      COUNTER,   "hfd_store_commits_total",               "",          "",                  "Commits to the database.")  \
     X(STORE_JOBS,         COUNTER,   "hfd_store_jobs_total",                  "",          "result",            "Write jobs, by result.") \
@@ -40,7 +41,7 @@
     X(OLDEST_OPERATION,   GAUGE,     "hfd_oldest_operation_seconds",          "",          "operation",         "Age of the oldest operation in progress (create, update, delete); 0 if there is none.") \
     X(STUCK,              GAUGE,     "hfd_resources_stuck",                   "",          "operation",         "Operations in progress that take twice their first estimate, and at least 5 minutes; counted at each scrape.") \
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Changes of ready driver resources to degraded, or back.") \
-    X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome",      "Adapter reports, by outcome.") \
+    X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome,cause", "Adapter reports, by outcome. The cause is that of a discarded one: ahead or behind (its generation), older (its time), unknown (Available is Unknown).") \
     X(NOT_REQUIRED,       COUNTER,   "hfd_reports_not_required_total",        "",          "adapter",           "Reports of adapters that are not required, and so decide nothing.") \
     X(LAST_REPORT,        GAUGE,     "hfd_adapter_last_report_timestamp_seconds","",        "adapter",           "Time of the last stored report of an adapter, since the start of the program.") \
     X(REMOTE_UP,          SET_GAUGE, "hfd_remote_up",                         "",          "",                  "1 while the remote HyperFleet works, 0 after three failures in a row.") \
@@ -51,10 +52,11 @@
     X(REMOTE_DUE,         SET_GAUGE, "hfd_remote_due",                        "",          "",                  "Resources that are due for requests to the remote HyperFleet; counted every 10 s.") \
     X(REMOTE_OVERDUE,     SET_GAUGE, "hfd_remote_overdue",                    "",          "",                  "Resources that have been due for longer than remote.watch; counted every 10 s.") \
     X(REMOTE_ASKED,       COUNTER,   "hfd_remote_asked_total",                "",          "",                  "Polls that made the program read a resource from the remote HyperFleet again.") \
-    X(KUBE_REQUESTS,      COUNTER,   "hfd_kube_requests_total",               "",          "method,class",      "Requests to API servers of Kubernetes, by status class; none = no complete answer. Watches do not count.") \
+    X(KUBE_REQUESTS,      COUNTER,   "hfd_kube_requests_total",               "",          "method,class",      "Requests to API servers of Kubernetes, by status class; none = no complete answer. A watch counts when it begins.") \
     X(HYPERSHIFT_UP,      GAUGE,     "hfd_hypershift_management_up",          "",          "management",        "1 while the HyperShift adapter reaches the management cluster, and may watch it.") \
     X(HYPERSHIFT_FLEET_UP,GAUGE,     "hfd_hypershift_fleet_up",               "",          "management",        "1 while the adapter of that management cluster can read and write HyperFleet.") \
     X(HYPERSHIFT_VISITS,  COUNTER,   "hfd_hypershift_visits_total",           "",          "management,end",    "Visits of the HyperShift adapter to clusters and nodepools, by their end: done, waits, refused, fault, again, stopped.") \
+    X(PROBLEM,            GAUGE,     "hfd_problem",                           "",          "kind,name",         "1 while something is wrong, as the status page and /healthz tell it; 0 when it is over.") \
     X(LOG_DROPPED,        COUNTER,   "hfd_log_lines_dropped_total",           "",          "",                  "Log lines dropped because the log was not read.") \
     X(NEVER,              COUNTER,   "hfd_never_total",                       "",          "",                  "Internal invariants found broken. Report any value above 0.") \
     X(API_BUILD_INFO,     GAUGE,     "hyperfleet_api_build_info",             HFD_API_ALL, "",                  "Constant 1; the name that HyperFleet uses.") \
@@ -65,7 +67,6 @@
     X(API_STUCK,          GAUGE,     "hyperfleet_api_resource_pending_reconciliation_stuck",HFD_API_ALL,"resource_type,is_delete","Those among them for longer than metrics.reconciliation_stuck_threshold.") \
     X(API_STUCK_SECONDS,  GAUGE,     "hyperfleet_api_resource_pending_reconciliation_stuck_duration_seconds",HFD_API_ALL,"resource_type,is_delete","The longest time that one of them has been pending; 0 if none is stuck.")
 /* clang-format on */
-
 #define HFD_METRIC_ENUM_(name, kind, text, constants, labels, help) HFD_METRIC_##name,
 enum hfd_metric {
     HFD_METRIC_LIST(HFD_METRIC_ENUM_) HFD_METRIC_COUNT
@@ -81,14 +82,14 @@ enum hfd_metric {
  */
 void hfd_metric_add(enum hfd_metric m, const char *const *labels, int64_t delta);
 void hfd_metric_set(enum hfd_metric m, const char *const *labels, int64_t value);
+/** Returns the value of a counter or gauge, and makes no series: 0 where there is none. */
+int64_t hfd_metric_value(enum hfd_metric m, const char *const *labels);
 /**
  * Observes a duration in a histogram. Its buckets are .001 .0025 .005 .01 .025 .05 .1 .25 .5 1 2.5
  * 5 10 seconds; FROM_5_MS begins at .005.
  */
 void hfd_metric_observe_us(enum hfd_metric m, const char *const *labels, int64_t duration_us);
 #define HFD_LABELS(...) ((const char *const[]){__VA_ARGS__})
-
-struct hfd_series;
 
 /**
  * Finds or makes a series, for a caller that keeps it because it counts often. A series is never
@@ -103,7 +104,7 @@ void hfd_series_add(struct hfd_series *s, int64_t delta);
 /** As hfd_metric_observe_us, for a histogram. */
 void hfd_series_observe_us(struct hfd_series *s, int64_t duration_us);
 
-/** Adds all metrics in Prometheus text format, with those of procstat.h. */
+/** Adds all metrics in Prometheus text format, with those of metrics.h. */
 void hfd_metrics_render(struct hfd_buf *b);
 
 /** Adds a Markdown table of all metrics: name, type, labels, meaning. For the manual. */

@@ -185,7 +185,7 @@ static bool read_offset(const struct hfd_steady *s, const char *path, int64_t *o
 
     read_boot_id(boot_id);
     hfd_buf_init(&b, FILE_MAX);
-    ok = hfd_file_read(path, "clock file", &b, NULL) == HFD_OK && b.len > 0;
+    ok = hfd_file_read_own(path, "clock file", &b, NULL) == HFD_OK && b.len > 0;
     if (ok && !parse_line(hfd_buf_slice(&b), &saved_in, offset_us))
         wrong = "it is damaged";
     else if (ok && hfd_slice_is(saved_in, boot_id) && !is_near(s, *offset_us))
@@ -201,27 +201,13 @@ static bool read_offset(const struct hfd_steady *s, const char *path, int64_t *o
 hfd_rc hfd_steady_save(const struct hfd_steady *s, const char *path, struct hfd_err *err)
 {
     char boot_id[BOOT_ID_MAX], line[FILE_MAX / 2], check[CHECK_TEXT], text[FILE_MAX];
-    char temporary[4096];
-    ssize_t written;
-    int fd, n;
+    int n;
 
     read_boot_id(boot_id);
     n = snprintf(line, sizeof(line), "%s %" PRId64, boot_id, (int64_t)atomic_load(&s->offset_us));
     make_check((hfd_slice){line, (size_t)n}, check);
     n = snprintf(text, sizeof(text), "%s %s\n", line, check);
-    if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
-        return hfd_fail(err, HFD_IO, "write the clock file %.100s: the path is too long", path);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return hfd_fail(err, HFD_IO, "write the clock file %.100s: %s", temporary, strerror(errno));
-    written = write(fd, text, (size_t)n);
-    if (close(fd) != 0 || written != n || rename(temporary, path) != 0) {
-        const int cause = errno;
-
-        (void)unlink(temporary);
-        return hfd_fail(err, HFD_IO, "write the clock file %.100s: %s", path, strerror(cause));
-    }
-    return HFD_OK;
+    return hfd_file_replace(path, "clock file", (hfd_slice){text, (size_t)n}, err);
 }
 
 hfd_rc hfd_steady_resume(struct hfd_steady *s, const char *path, struct hfd_err *err)

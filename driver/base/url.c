@@ -60,10 +60,63 @@ static hfd_slice cut_before(hfd_slice *s, const char *set)
 {
     hfd_slice head = {s->p, 0};
 
-    while (head.len < s->len && strchr(set, s->p[head.len]) == NULL)
+    while (head.len < s->len && memchr(set, s->p[head.len], strlen(set)) == NULL)
         head.len++;
     *s = (hfd_slice){s->p + head.len, s->len - head.len};
     return head;
+}
+
+hfd_slice hfd_authority_host(hfd_slice rest)
+{
+    const bool v6 = rest.len > 0 && rest.p[0] == '[';
+    const char *end;
+    hfd_slice host;
+
+    if (rest.len == 0 || memchr(rest.p, '@', rest.len) != NULL)
+        return HFD_SLICE_NONE;
+    rest = v6 ? (hfd_slice){rest.p + 1, rest.len - 1} : rest;
+    end = rest.len > 0 ? memchr(rest.p, v6 ? ']' : ':', rest.len) : NULL;
+    if (v6 && end == NULL)
+        return HFD_SLICE_NONE;
+    host = (hfd_slice){rest.p, end != NULL ? (size_t)(end - rest.p) : rest.len};
+    rest = (hfd_slice){rest.p + host.len + v6, rest.len - host.len - v6};
+    for (size_t i = 0; i < rest.len; i++)
+        if (i == 0 ? rest.p[0] != ':' : !is_digit(rest.p[i]))
+            return HFD_SLICE_NONE;
+    return host;
+}
+
+hfd_slice hfd_url_authority(hfd_slice url)
+{
+    const char *mark = url.len > 0 ? memmem(url.p, url.len, "://", 3) : NULL;
+    hfd_slice rest;
+
+    if (mark == NULL)
+        return HFD_SLICE_NONE;
+    rest = (hfd_slice){mark + 3, url.len - (size_t)(mark + 3 - url.p)};
+    return cut_before(&rest, "/?#");
+}
+
+/* ::1, with as many of its zeros as it is written with. */
+static bool is_v6_loopback(hfd_slice s)
+{
+    if (s.p == NULL || !is_v6(s) || s.p[s.len - 1] != '1')
+        return false;
+    for (size_t i = 0; i + 1 < s.len; i++)
+        if (s.p[i] != '0' && s.p[i] != ':')
+            return false;
+    return true;
+}
+
+bool hfd_host_is_loopback(hfd_slice host)
+{
+    return hfd_slice_ieq(host, HFD_SLICE("localhost")) ||
+           (is_v4(host) && hfd_slice_starts(host, HFD_SLICE("127."))) || is_v6_loopback(host);
+}
+
+bool hfd_url_is_loopback(hfd_slice url)
+{
+    return hfd_host_is_loopback(hfd_authority_host(hfd_url_authority(url)));
 }
 
 static bool is_path(hfd_slice s)

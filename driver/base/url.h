@@ -4,6 +4,25 @@
 
 #include "driver/base/slice.h"
 
+/**
+ * Cuts the host out of "host", "host:port" or "[address]:port".
+ * @return without brackets; empty if the text has another form
+ */
+hfd_slice hfd_authority_host(hfd_slice authority);
+
+/** Cuts "host:port" out of a URL or an origin; empty without a scheme. */
+hfd_slice hfd_url_authority(hfd_slice url);
+
+/**
+ * True for names that can only be this machine's: localhost, ::1, and addresses of
+ * 127.0.0.0/8 in their usual form. Any other form counts as another machine's.
+ * @param host  without brackets, as hfd_authority_host gives it
+ */
+bool hfd_host_is_loopback(hfd_slice host);
+
+/** hfd_host_is_loopback of a URL's host. */
+bool hfd_url_is_loopback(hfd_slice url);
+
 /** True for a host name, an IPv4 address, or an IPv6 address in brackets. */
 bool hfd_host_is_valid(hfd_slice host);
 

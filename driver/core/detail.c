@@ -1,11 +1,11 @@
 /* See detail.h. */
 #include "driver/core/detail.h"
 
-#include "driver/core/labels.h"
-#include "driver/core/outcome_int.h"
+#include "driver/core/driver.h"
+#include "driver/core/outcome.h"
 #include "driver/core/past.h"
 #include "driver/health/intake.h"
-#include "store/rows_past.h"
+#include "store/rows_history.h"
 
 #define INPUT_MAX_BYTES ((size_t)32 * 1024 * 1024)
 
@@ -199,7 +199,7 @@ static void add_adapter(const struct adapters *a, hfd_slice name, bool required)
 static hfd_rc add_adapters(struct adapters *a)
 {
     const struct hfd_part_view *view = &a->part->view;
-    const struct hfd_adapter_names *required = &a->c->driver->fleet.required[view->kind];
+    const struct hfd_adapter_names *required = &view->required;
     hfd_rc rc =
         hfd_report_row_heads(a->c->tx, a->part->row.fleet_id, a->c->mem, &a->reports, a->c->err);
 
@@ -244,8 +244,7 @@ static hfd_rc read_adapters(const struct hfd_ctx *c, const struct hfd_resource_r
 
     hfd_milestones_parse(row->op_milestones, &a.reached);
     for (size_t i = 0; i < out->parts.count; i++)
-        max += out->parts.items[i].view.report_count +
-               c->driver->fleet.required[out->parts.items[i].view.kind].count;
+        max += out->parts.items[i].view.report_count + out->parts.items[i].view.required.count;
     out->adapters = hfd_arena_array(c->mem, max, sizeof(*out->adapters));
     if (out->adapters == NULL)
         return fail_nomem(c);

@@ -8,7 +8,7 @@
 #include "driver/core/history.h"
 #include "driver/core/overview.h"
 #include "driver/core/parts.h"
-#include "driver/health/show.h"
+#include "driver/health/verdict.h"
 
 /** An adapter on one part of the resource. A time is 0, and a text empty, where there is none. */
 struct hfd_detail_adapter {

@@ -1,13 +1,22 @@
 /* See driver.h. */
 #include "driver/core/driver.h"
 
+#include "driver/backend/backend.h"
+#include "driver/base/arena.h"
 #include "driver/base/container.h"
-#include "driver/core/guresid.h"
-#include "driver/core/instance.h"
-#include "driver/core/secrets.h"
+#include "driver/base/jsonx.h"
+#include "driver/base/slice.h"
+#include "driver/core/keyring.h"
+#include "driver/core/life.h"
+#include "driver/core/output.h"
+#include "driver/core/sources.h"
+#include "store/rows_resource.h"
 
 #include <sodium.h>
+
 #include <stdio.h>
+
+/* ---- driver ---- */
 
 const char *hfd_op_name(enum hfd_op op)
 {
@@ -123,10 +132,14 @@ static void find_lacking_outputs(struct hfd_driver *d)
 
 void hfd_driver_complete(struct hfd_driver *d)
 {
+    _Static_assert(sizeof(d->fleet.owner) > HFD_FINGERPRINT_CHARS, "an owner is a fingerprint");
+
     find_lacking_outputs(d);
     d->fleet.settings_fingerprint = settings_fingerprint(d, HFD_SLICE(HFD_VERSION));
     d->fleet.seal = seal_report;
     d->fleet.ending = hfd_instance_ending;
+    if (d->ring != NULL)
+        hfd_keyring_fingerprint(d->ring, d->fleet.owner);
 }
 
 int64_t hfd_driver_rules_fingerprint(const struct hfd_driver *d)
@@ -185,4 +198,120 @@ hfd_rc hfd_ctx_ask_actor(const struct hfd_ctx *c, hfd_slice guresid)
         return HFD_OK;
     memcpy(a.guresid, guresid.p, guresid.len);
     return hfd_txn_after_commit(c->tx, ask, &a, sizeof(a), c->err);
+}
+
+/* ---- guresid ---- */
+
+/* The id that the orchestrator gives. */
+
+static bool is_guresid(hfd_slice text)
+{
+    if (text.len == 0 || text.len > HFD_GURESID_MAX)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (!hfd_is_alnum(text.p[i]) && text.p[i] != '.' && text.p[i] != '_' && text.p[i] != '-')
+            return false;
+    return hfd_is_alnum(text.p[0]) && hfd_is_alnum(text.p[text.len - 1]);
+}
+
+hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err)
+{
+    if (is_guresid(text))
+        return HFD_OK;
+    return hfd_fail_field(err, HFD_INVALID, "GUResID",
+                          "GUResID must be 1 to %d letters, digits, '-', '_' or '.', beginning and "
+                          "ending with a letter or digit",
+                          HFD_GURESID_MAX);
+}
+
+/* ---- labels ---- */
+
+hfd_rc hfd_labels_given(hfd_slice stored, struct hfd_arena *mem, hfd_slice *out,
+                        struct hfd_err *err)
+{
+    json_t *labels;
+    hfd_rc rc = hfd_json_parse(stored, &labels, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    (void)json_object_del(labels, HFD_GURESID_LABEL);
+    *out = hfd_json_dump_arena(mem, labels);
+    json_decref(labels);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read labels");
+}
+
+hfd_rc hfd_label_value(hfd_slice labels, const char *key, struct hfd_arena *mem, hfd_slice *out,
+                       struct hfd_err *err)
+{
+    const char *value;
+    json_t *all;
+    hfd_rc rc = hfd_json_parse(labels, &all, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    value = json_string_value(json_object_get(all, key));
+    *out = hfd_arena_dup(mem, hfd_slice_of(value != NULL ? value : ""));
+    json_decref(all);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read labels");
+}
+
+/* ---- identity ---- */
+
+#define HFD_IDENTITY_MAX_BYTES 254 /* of an e-mail address: RFC 5321 */
+
+static bool is_visible(hfd_slice s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if (s.p[i] <= ' ' || s.p[i] > '~')
+            return false;
+    return true;
+}
+
+/* At most one @, with something on both sides of it. */
+static bool is_name(hfd_slice s, const char *at)
+{
+    if (s.len == 0 || !is_visible(s))
+        return false;
+    return at == NULL || (at != s.p && at != s.p + s.len - 1 && memrchr(s.p, '@', s.len) == at);
+}
+
+hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out,
+                         struct hfd_err *err)
+{
+    const hfd_slice s = hfd_slice_trim(value);
+    const char *at = s.len > 0 ? memchr(s.p, '@', s.len) : NULL;
+    const size_t len = s.len + (at == NULL ? sizeof(HFD_IDENTITY_DOMAIN) : 0);
+
+    if (len > HFD_IDENTITY_MAX_BYTES || !is_name(s, at)) {
+        *out = HFD_SLICE(HFD_IDENTITY_SYSTEM);
+        return HFD_OK;
+    }
+    *out = at != NULL ? hfd_arena_dup(mem, s)
+                      : hfd_arena_printf(mem, "%.*s@" HFD_IDENTITY_DOMAIN, HFD_SLICE_FMT(s));
+    return out->p != NULL ? HFD_OK
+                          : hfd_fail(err, HFD_NOMEM, "out of memory for the caller's name");
+}
+
+/* Cuts spaces and dots off the end. */
+static hfd_slice without_dots(hfd_slice s)
+{
+    s = hfd_slice_trim(s);
+    while (s.len > 0 && (s.p[s.len - 1] == '.' || s.p[s.len - 1] == ' '))
+        s.len--;
+    return s;
+}
+
+bool hfd_identity_is_ours(hfd_slice value)
+{
+    static const char *const names[] = {"system", "local", "operator"};
+    const hfd_slice s = without_dots(value);
+    const char *at = s.len > 0 ? memrchr(s.p, '@', s.len) : NULL;
+
+    if (at != NULL)
+        return hfd_slice_ieq(hfd_slice_trim((hfd_slice){at + 1, s.len - (size_t)(at + 1 - s.p)}),
+                             HFD_SLICE(HFD_IDENTITY_DOMAIN));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (hfd_slice_ieq(s, hfd_slice_of(names[i])))
+            return true;
+    return false;
 }

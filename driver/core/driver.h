@@ -1,16 +1,31 @@
 /*
  * The types that all of the core shares: the driver, a request, its answer, and the context of a
  * function inside a transaction.
+ *
+ * The id that the orchestrator gives: ^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$, the syntax
+ * of a label value, as it becomes one.
+ *
+ * The labels of a cluster or nodepool as its owner gave them. Thread: any.
+ *
+ * The text of created_by, updated_by and deleted_by, made from what a trusted proxy reports about
+ * the caller. HyperFleet's clients expect it e-mail shaped. Pure. Source: driver/README.md,
+ * decision
+ * 7. Thread: any.
  */
 #ifndef HFD_CORE_DRIVER_H
 #define HFD_CORE_DRIVER_H
 
 #include "driver/backend/backend.h"
+#include "driver/base/arena.h"
+#include "driver/base/slice.h"
 #include "driver/core/hint.h"
 #include "driver/core/input.h"
-#include "driver/core/keyring.h"
 #include "driver/core/life.h"
 #include "store/rows_resource.h"
+
+struct hfd_call;
+struct hfd_ctx;
+struct hfd_keyring;
 
 /** The numbers are stored. */
 enum hfd_op {
@@ -29,9 +44,6 @@ struct hfd_output_rule {
     hfd_slice adapter;
     hfd_slice pointer;
 };
-
-struct hfd_ctx;
-struct hfd_call;
 
 /** An object that an adapter of this program made. Texts are borrowed. */
 struct hfd_actor_object {
@@ -71,8 +83,7 @@ struct hfd_driver {
     const struct hfd_keyring
         *_Atomic ring; /* a later ring opens all that an earlier one sealed; earlier ones live on */
     const struct hfd_rng *rng;
-    int64_t estimate_us[HFD_KIND_NODEPOOL + 1]
-                       [HFD_OP_COUNT]; /* by enum hfd_kind: driver.estimate.* */
+    int64_t estimate_us[HFD_OP_COUNT];                        /* driver.estimate.* */
     int64_t deadline_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* driver.deadline.* */
     const hfd_slice *terminal_reasons;                        /* "REASON", "ADAPTER:REASON" */
     size_t terminal_reason_count;
@@ -129,6 +140,12 @@ struct hfd_call {
     const struct hfd_input *input; /* parsed; NULL for the peek */
 };
 
+/** True if HyperFleet is a remote: it has required adapters of its own. */
+static inline bool hfd_driver_is_remote(const struct hfd_driver *d)
+{
+    return !hfd_slice_is(d->backend, "embedded");
+}
+
 /** The context of a call. */
 static inline struct hfd_ctx hfd_ctx_of(struct hfd_txn *tx, const struct hfd_call *call,
                                         struct hfd_err *err)
@@ -176,5 +193,44 @@ struct hfd_answer_doc {
     bool decided;            /* GET and the peeks: this is the answer */
     enum hfd_state from, to; /* of the resource, before and after; equal when nothing moved */
 };
+
+#define HFD_GURESID_MAX 63
+
+/** @return HFD_OK or HFD_INVALID (field "GUResID") */
+HFD_MUST_CHECK hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err);
+
+/**
+ * Leaves out the label that the driver itself adds.
+ * @param stored  JSON object
+ * @param out     JSON object, in mem
+ * @return HFD_OK, HFD_MALFORMED, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_labels_given(hfd_slice stored, struct hfd_arena *mem, hfd_slice *out,
+                                       struct hfd_err *err);
+/** The value of one label; empty without it, in mem. @return as hfd_labels_given */
+HFD_MUST_CHECK hfd_rc hfd_label_value(hfd_slice labels, const char *key, struct hfd_arena *mem,
+                                      hfd_slice *out, struct hfd_err *err);
+
+#define HFD_IDENTITY_DOMAIN "hyperfleet.local"
+#define HFD_IDENTITY_SYSTEM "system@" HFD_IDENTITY_DOMAIN
+#define HFD_IDENTITY_LOCAL "local@" HFD_IDENTITY_DOMAIN       /* commands on this machine */
+#define HFD_IDENTITY_OPERATOR "operator@" HFD_IDENTITY_DOMAIN /* without an organisation */
+
+/**
+ * NAME@DOMAIN stays as it is, NAME becomes NAME@hyperfleet.local. Any other text becomes the
+ * system: nothing, too long, other than visible ASCII, more than one @. No request is refused for
+ * it.
+ * @param value  of the header, spaces around it trimmed; HFD_SLICE_NONE = there is none
+ * @param out    static or in mem
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_identity_make(hfd_slice value, struct hfd_arena *mem, hfd_slice *out,
+                                        struct hfd_err *err);
+
+/**
+ * Returns true if a name is this server's own: one of hyperfleet.local, or system, local or
+ * operator, which would become one. Case, spaces around it and dots behind it do not count.
+ */
+bool hfd_identity_is_ours(hfd_slice value);
 
 #endif

@@ -10,7 +10,7 @@
 #define HFD_CORE_HINT_H
 
 #include "driver/base/buf.h"
-#include "driver/estimate/plan.h"
+#include "driver/estimate/estimate.h"
 
 /** The longest wait. An early failure, which no plan expects, is noticed by then. */
 #define HFD_RETRY_MAX_S 600
@@ -22,7 +22,7 @@ struct hfd_hint_input {
     int64_t deadline_us; /* absolute */
     int64_t now_us;
     hfd_slice plan;    /* hfd_plan_format; empty = none */
-    hfd_slice message; /* hfd_waiting_say; empty = none */
+    hfd_slice message; /* of hfd_waiting_say; empty = none */
 };
 
 struct hfd_hint {

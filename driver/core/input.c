@@ -1,18 +1,229 @@
+/* See input.h. */
+#include "driver/core/input.h"
+
+#include "driver/backend/backend.h"
+#include "driver/base/arena.h"
+#include "driver/base/foreign.h"
+#include "driver/base/jsonx.h"
+#include "driver/fleet/fleet.h"
+#include "schemas/documents.h"
+#include "schemas/validate.h"
+#include "store/kind.h"
+
+#include <sodium.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- mistakes ---- */
+
+#define MESSAGE_MAX_BYTES 400
+
+static bool has_field(const struct hfd_violations *found, hfd_slice field)
+{
+    for (size_t i = 0; i < found->count; i++)
+        if (hfd_slice_eq(found->items[i].field, field))
+            return true;
+    return false;
+}
+
+static hfd_rc add(struct hfd_mistakes *m, hfd_rc rc, hfd_slice field, hfd_slice message)
+{
+    struct hfd_violation *v = &m->found->items[m->found->count];
+
+    if (has_field(m->found, field) || m->found->count == HFD_VIOLATIONS_MAX)
+        return HFD_OK;
+    v->field = hfd_arena_dup(m->mem, field);
+    v->message = hfd_arena_dup(m->mem, message);
+    v->constraint = "";
+    if (v->field.p == NULL || v->message.p == NULL)
+        return HFD_NOMEM;
+    if (m->found->count++ == 0)
+        m->first = rc;
+    return HFD_OK;
+}
+
+hfd_rc hfd_mistakes_add(struct hfd_mistakes *m, hfd_rc rc, const char *field, const char *fmt, ...)
+{
+    char text[MESSAGE_MAX_BYTES];
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        text[0] = '\0';
+    hfd_foreign_drop_halves(text);
+    return add(m, rc, hfd_slice_of(field), hfd_slice_of(text));
+}
+
+hfd_rc hfd_mistakes_add_all(struct hfd_mistakes *m, hfd_rc rc, const struct hfd_violations *found)
+{
+    if (rc != HFD_INVALID)
+        return rc;
+    rc = HFD_OK;
+    for (size_t i = 0; rc == HFD_OK && i < found->count; i++)
+        rc = add(m, HFD_INVALID, found->items[i].field, found->items[i].message);
+    return rc;
+}
+
+hfd_rc hfd_mistakes_result(const struct hfd_mistakes *m, struct hfd_err *err)
+{
+    const struct hfd_violation *v = &m->found->items[0];
+    char field[128]; /* longer than err->field, so that hfd_fail_field marks the cut */
+
+    if (m->found->count == 0)
+        return HFD_OK;
+    (void)snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(v->field));
+    return hfd_fail_field(err, m->first, field, "%s: %.*s", field, HFD_SLICE_FMT(v->message));
+}
+
+/* ---- override ---- */
+
+/*
+ * Takes the inputs of `resource` that the configuration lets replace those of driver.values.
+ * Thread: any.
+ */
+
+struct hfd_overrides {
+    const hfd_slice *paths; /* dotted, below driver.values and below `resource` alike */
+    size_t count;
+};
+
+/* A dotted path, taken one key at a time. */
+struct path {
+    hfd_slice rest;
+    hfd_slice key;
+    bool last;
+};
+
+static bool next_key(struct path *p)
+{
+    const char *dot = p->rest.len > 0 ? memchr(p->rest.p, '.', p->rest.len) : NULL;
+    size_t len = dot != NULL ? (size_t)(dot - p->rest.p) : p->rest.len;
+
+    if (p->last)
+        return false;
+    p->key = (hfd_slice){p->rest.p, len};
+    p->last = dot == NULL;
+    p->rest = p->last ? HFD_SLICE_NONE : (hfd_slice){dot + 1, p->rest.len - len - 1};
+    return true;
+}
+
+/*
+ * Steps into the object under a key, which is made where nothing stands. *at becomes NULL where
+ * something else is in the way.
+ */
+static hfd_rc step_into(json_t **at, hfd_slice key, struct hfd_err *err)
+{
+    json_t *v = json_object_getn(*at, key.p, key.len);
+
+    if (v == NULL || json_is_null(v)) {
+        v = json_object();
+        if (json_object_setn_new(*at, key.p, key.len, v) != 0)
+            return hfd_fail_nomem(err, "read the input");
+    }
+    *at = json_is_object(v) ? v : NULL;
+    return HFD_OK;
+}
+
+/*
+ * Puts a value where driver.values has the path. Something of a wrong kind in the way stays: the
+ * schema tells.
+ */
+static hfd_rc put_value(json_t *doc, hfd_slice dotted, json_t *value, struct hfd_err *err)
+{
+    struct path path = {.rest = dotted};
+    json_t *at = doc;
+    hfd_rc rc = step_into(&at, HFD_SLICE("driver"), err);
+
+    if (rc == HFD_OK && at != NULL)
+        rc = step_into(&at, HFD_SLICE("values"), err);
+    while (rc == HFD_OK && at != NULL && next_key(&path)) {
+        if (!path.last)
+            rc = step_into(&at, path.key, err);
+        else if (json_object_setn(at, path.key.p, path.key.len, value) != 0)
+            rc = hfd_fail_nomem(err, "read the input");
+    }
+    return rc;
+}
+
+/*
+ * The value of `resource` at a path, or NULL. Orchestrators send null or an empty text for an
+ * optional input that was left open.
+ */
+static json_t *override_at(const json_t *doc, hfd_slice dotted)
+{
+    struct path path = {.rest = dotted};
+    json_t *value = json_object_get(doc, "resource");
+
+    while (next_key(&path))
+        value = json_object_getn(value, path.key.p, path.key.len);
+    return json_is_null(value) || (json_is_string(value) && json_string_length(value) == 0) ? NULL
+                                                                                            : value;
+}
+
+/*
+ * Puts what `resource` has in the place of what driver.values has there. Something of a wrong kind
+ * in the way stays, for the schema to name.
+ * @return HFD_OK or HFD_NOMEM
+ */
+static hfd_rc override_apply(const struct hfd_overrides *o, json_t *doc, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < o->count; i++) {
+        json_t *value = override_at(doc, o->paths[i]);
+
+        if (value != NULL)
+            rc = put_value(doc, o->paths[i], value, err);
+    }
+    return rc;
+}
+
+/* True for a path below driver.values that `resource` put there, or below such a path. */
+static bool is_overridden(const struct hfd_overrides *o, const json_t *doc, hfd_slice tail)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        const hfd_slice path = o->paths[i];
+
+        if (hfd_slice_starts(tail, path) &&
+            (tail.len == path.len || tail.p[path.len] == '.' || tail.p[path.len] == '[') &&
+            override_at(doc, path) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Names `resource` in a field of driver.values that came from there. The author of `resource` may
+ * never have seen driver.values.
+ * @param mem  holds the new text
+ * @return HFD_OK or HFD_NOMEM
+ */
+static hfd_rc override_blame(const struct hfd_overrides *o, const json_t *doc,
+                             struct hfd_arena *mem, hfd_slice *field)
+{
+    const hfd_slice from = HFD_SLICE("driver.values.");
+    hfd_slice tail;
+
+    if (!hfd_slice_starts(*field, from))
+        return HFD_OK;
+    tail = (hfd_slice){field->p + from.len, field->len - from.len};
+    if (!is_overridden(o, doc, tail))
+        return HFD_OK;
+    *field = hfd_arena_printf(mem, "resource.%.*s", HFD_SLICE_FMT(tail));
+    return field->p != NULL ? HFD_OK : HFD_NOMEM;
+}
+
+/* ---- input ---- */
+
 /*
  * The body of a PUT: parsed, its type recognised, the overrides applied, validated against
  * schemas/input.json, unpacked. The rules that a schema cannot express (served types, names that
  * must differ, one of two members) are checked here.
  */
-#include "driver/core/input.h"
-
-#include <sodium.h>
-
-#include "driver/backend/backend.h"
-#include "driver/core/guresid.h"
-#include "driver/core/mistakes.h"
-#include "driver/core/override.h"
-#include "driver/fleet/names.h"
-#include "schemas/documents.h"
 
 #define VALUES "driver.values"
 #define ECHO_MAX 60
@@ -511,7 +722,7 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
     if (rc == HFD_OK)
         rc = read_canonical(r, doc);
     if (rc == HFD_OK)
-        rc = hfd_override_apply(&overrides, doc, r->err);
+        rc = override_apply(&overrides, doc, r->err);
     if (overrides.count > 0)
         drop_nulls(doc); /* of what came in whole */
     if (rc == HFD_OK)
@@ -519,7 +730,7 @@ static hfd_rc read_document(struct reading *r, int only, json_t *doc)
     if (rc == HFD_OK)
         rc = read_values(r, doc);
     for (size_t i = 0; rc == HFD_OK && i < found->count; i++)
-        rc = hfd_override_blame(&overrides, doc, r->mem, &found->items[i].field);
+        rc = override_blame(&overrides, doc, r->mem, &found->items[i].field);
     return rc == HFD_NOMEM ? no_memory(r->err) : rc;
 }
 

@@ -2,16 +2,39 @@
  * InputData of the Driver API, checked and turned into a plain struct. Source:
  * Humanitec Driver API 0.9.3, InputData; driver/README.md,
  * decision 12.
+ *
+ * The mistakes of an input, gathered so that all of them are told at once. Thread: any.
  */
 #ifndef HFD_CORE_INPUT_H
 #define HFD_CORE_INPUT_H
 
 #include "driver/base/arena.h"
-#include "driver/base/jsonx.h"
 #include "schemas/validate.h"
 #include "store/kind.h"
 
-struct hfd_schema;
+struct hfd_mistakes {
+    struct hfd_violations *found; /* at most HFD_VIOLATIONS_MAX; further ones are dropped */
+    struct hfd_arena *mem;        /* holds the texts */
+    hfd_rc first;                 /* the code of the first one, which is that of the answer */
+};
+
+/**
+ * Notes a mistake. A field that has one already gets no second one.
+ * @return HFD_OK or HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_mistakes_add(struct hfd_mistakes *m, hfd_rc rc, const char *field,
+                                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/**
+ * Notes those that a schema found.
+ * @param rc  what hfd_schema_validate returned
+ * @return HFD_OK also for HFD_INVALID; else rc, or HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_mistakes_add_all(struct hfd_mistakes *m, hfd_rc rc,
+                                           const struct hfd_violations *found);
+
+/** Fails with the first mistake, its field in front of its message. HFD_OK if there is none. */
+HFD_MUST_CHECK hfd_rc hfd_mistakes_result(const struct hfd_mistakes *m, struct hfd_err *err);
 
 #define HFD_INPUT_NODEPOOLS_MAX 100
 
@@ -40,12 +63,11 @@ struct hfd_input {
 /** An order of a PUT, as an adapter of this program sees it before it is accepted. */
 struct hfd_ordered {
     enum hfd_kind kind;
-    hfd_slice cluster_name; /* given or derived; empty for a nodepool resource */
-    json_t *values;         /* driver.values; strings in it that spell numbers may become numbers */
-    const json_t *secrets;  /* driver.secrets; NULL = none */
+    hfd_slice cluster_name;     /* given or derived; empty for a nodepool resource */
+    const json_t *cluster_spec; /* for a nodepool resource: its cluster's; NULL = not known here */
+    json_t *values;        /* driver.values; strings in it that spell numbers may become numbers */
+    const json_t *secrets; /* driver.secrets; NULL = none */
 };
-
-struct hfd_mistakes;
 
 /**
  * Notes what is wrong with an order.

@@ -5,7 +5,7 @@
 #include "driver/core/keyring_file.h"
 
 #include "driver/base/file.h"
-#include "driver/core/keyring_text.h"
+#include "driver/core/keyring.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,51 +43,18 @@ struct file {
     struct stat st;
 };
 
-/* Finds the folder that holds a path. */
-static bool stat_folder(const char *path, struct stat *out)
-{
-    const char *slash = strrchr(path, '/');
-    char folder[PATH_MAX];
-
-    return snprintf(folder, sizeof(folder), "%.*s", (int)(slash != NULL ? slash - path + 1 : 1),
-                    slash != NULL ? path : ".") < (int)sizeof(folder) &&
-           stat(folder, out) == 0;
-}
-
-/*
- * True if the owner of a ring may give it to this process: this user or root. Commands of root
- * also take the ring of a server that runs as another user, from the folder of that user.
- */
-static bool owner_is_trusted(const struct file *f)
-{
-    struct stat folder;
-
-    if (f->st.st_uid == geteuid() || f->st.st_uid == 0)
-        return true;
-    return geteuid() == 0 && stat_folder(f->path, &folder) && folder.st_uid == f->st.st_uid;
-}
-
 /* Opens and checks the file: kind, owner, mode. */
 static hfd_rc open_file(struct file *f, struct hfd_err *err)
 {
     const char *path = f->path;
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc;
 
     memset(&f->st, 0, sizeof(f->st));
-    /* O_NONBLOCK: opening a pipe must not hang. */
-    f->fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (f->fd < 0 && errno == ELOOP)
-        return hfd_fail(err, HFD_INVALID,
-                        "key ring %s: it is a symbolic link, expected the file itself", path);
-    if (f->fd < 0)
-        return fail_errno(err, "open", path);
+    rc = hfd_file_open_own(path, "key ring", O_RDONLY, &f->fd, err);
+    if (rc != HFD_OK)
+        return rc;
     if (fstat(f->fd, &f->st) != 0)
         rc = fail_errno(err, "stat", path);
-    else if (!S_ISREG(f->st.st_mode))
-        rc = hfd_fail(err, HFD_INVALID, "key ring %s: not a regular file", path);
-    else if (!owner_is_trusted(f))
-        rc = hfd_fail(err, HFD_INVALID, "key ring %s: owned by user %u, expected user %u or root",
-                      path, (unsigned)f->st.st_uid, (unsigned)geteuid());
     else if ((f->st.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         rc = hfd_fail(err, HFD_INVALID,
                       "key ring %s: mode %04o lets others in, expected 0600 or 0400", path,
@@ -113,35 +80,20 @@ static hfd_rc read_file(const struct file *f, struct hfd_key_text *t, struct hfd
     return HFD_OK;
 }
 
-static hfd_rc write_file(const char *path, int fd, hfd_slice s, struct hfd_err *err)
-{
-    while (s.len > 0) {
-        ssize_t n = write(fd, s.p, s.len);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return fail_errno(err, "write", path);
-        s.p += n;
-        s.len -= (size_t)n;
-    }
-    return fsync(fd) == 0 ? HFD_OK : fail_errno(err, "fsync", path);
-}
-
 /* A name is on disk when its folder is. */
 static hfd_rc sync_folder(const char *path, struct hfd_err *err)
 {
     return hfd_file_sync_parent(path) == 0 ? HFD_OK : fail_errno(err, "fsync of its folder", path);
 }
 
-/* Gives a new file the mode and the owner of `like`, and the text. Synced. */
+/* Gives a new file the mode of `like`, its owner, and the text. Synced. */
 static hfd_rc fill_file(const struct file *like, int fd, hfd_slice text, struct hfd_err *err)
 {
     if (fchmod(fd, like->st.st_mode & S_IRWXU) != 0)
         return fail_errno(err, "set its mode", like->path);
-    if (like->st.st_uid != geteuid() && fchown(fd, like->st.st_uid, like->st.st_gid) != 0)
+    if (!hfd_file_keep_owner(fd, like->path))
         return fail_errno(err, "keep its owner", like->path);
-    return write_file(like->path, fd, text, err);
+    return hfd_file_write(fd, text) == 0 ? HFD_OK : fail_errno(err, "write", like->path);
 }
 
 static hfd_rc fail_link(struct hfd_err *err, const char *path)
@@ -171,8 +123,7 @@ static hfd_rc write_temp(const struct file *like, hfd_slice text, char temp[PATH
         temp[0] = '\0';
         return hfd_fail(err, HFD_INVALID, "key ring: the path is too long");
     }
-    (void)unlink(temp);
-    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    fd = hfd_file_make(temp);
     if (fd < 0) {
         temp[0] = '\0';
         return fail_errno(err, "make a file beside it", like->path);
@@ -267,17 +218,11 @@ hfd_rc hfd_keyring_load(const char *path, struct hfd_keyring **out, struct hfd_e
 
 hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng *rng, struct hfd_err *err)
 {
-    struct file like = {
-        .path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR, .st_uid = geteuid()}};
-    struct stat folder;
+    struct file like = {.path = path, .fd = -1, .st = {.st_mode = S_IRUSR | S_IWUSR}};
     char id[HFD_KEY_ID_CHARS + 1];
     struct hfd_key_text text;
     hfd_rc rc;
 
-    if (geteuid() == 0 && stat_folder(path, &folder)) {
-        like.st.st_uid = folder.st_uid; /* the server that will use it runs as this user */
-        like.st.st_gid = folder.st_gid;
-    }
     rc = hfd_key_text_init(&text, err);
     if (rc != HFD_OK)
         return rc;

@@ -1,9 +1,10 @@
 /* See lookup.h. */
 #include "driver/core/lookup.h"
 
+#include "driver/base/jsonx.h"
 #include "driver/core/history.h"
-#include "driver/core/judge.h"
-#include "driver/core/parts_int.h"
+#include "driver/core/parts.h"
+#include "driver/core/transition.h"
 #include "store/roots.h"
 #include "store/rows_history.h"
 

@@ -2,8 +2,8 @@
 #include "driver/core/observe.h"
 
 #include "driver/core/history.h"
-#include "driver/core/judge.h"
 #include "driver/core/past.h"
+#include "driver/core/transition.h"
 #include "store/rows_overview.h"
 
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* to observe one resource */
@@ -13,7 +13,7 @@ static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resourc
     return a->state == b->state && a->updated_us == b->updated_us &&
            hfd_slice_eq(a->output, b->output) && hfd_slice_eq(a->secrets, b->secrets) &&
            hfd_slice_eq(a->op_milestones, b->op_milestones) &&
-           hfd_slice_eq(a->op_waits, b->op_waits);
+           hfd_slice_eq(a->op_waits, b->op_waits) && hfd_slice_eq(a->cause, b->cause);
 }
 
 hfd_rc hfd_resource_forget(const struct hfd_ctx *c, const struct hfd_resource_row *row)
@@ -165,8 +165,11 @@ static hfd_rc refusal_move(const struct hfd_ctx *c, const struct hfd_resource_ro
 
     if (rc != HFD_OK || *moves)
         return rc;
-    *move = (struct hfd_move){
-        .to = HFD_STATE_FAILED, .at_us = c->now_us, .code = why->code, .message = why->message};
+    *move = (struct hfd_move){.to = HFD_STATE_FAILED,
+                              .at_us = c->now_us,
+                              .code = why->code,
+                              .message = why->message,
+                              .cause = HFD_SLICE("hyperfleet Refused")};
     *moves = hfd_resource_in_progress(row) || row->state == HFD_STATE_DELETING;
     return HFD_OK;
 }

@@ -11,6 +11,21 @@
 #include "driver/fleet/aggregate.h"
 #include "store/kind.h"
 
+struct hfd_stranger;
+
+/** The reason of a cause behind the deadline. */
+#define HFD_CAUSE_LATE "DeadlineExceeded"
+
+/**
+ * A cause: the adapter, "pacemaker", "hyperfleet" for HyperFleet itself, or "hyperfleet-driver"; a
+ * reason, which equal causes have in common; and the words about this one. Empty = none.
+ */
+struct hfd_cause {
+    hfd_slice who, reason, words;
+};
+/** Reads hfd_outcome.cause. Borrows. */
+struct hfd_cause hfd_cause_parse(hfd_slice text);
+
 /** One adapter's report on a part. */
 struct hfd_part_report {
     hfd_slice adapter;
@@ -32,6 +47,7 @@ struct hfd_part_view {
     struct hfd_conditions conditions;
     const struct hfd_part_report *reports;
     size_t report_count;
+    struct hfd_adapter_names required; /* that decide for it; none = those of its kind */
 };
 
 /* The state of the parts, whatever the operation. */
@@ -57,6 +73,12 @@ struct hfd_outcome_input {
     enum hfd_state state;
     int64_t deadline_us; /* from then on it is late */
     int64_t now_us;
+    /* Nodepools of others in the cluster, which its deletion waits for. */
+    const struct hfd_stranger {
+        hfd_slice guresid; /* empty = no resource has it */
+        const struct hfd_part_view *view;
+    } * strangers;
+    size_t stranger_count;
     hfd_slice usual;   /* when adapters usually are done, as milestones since started_us */
     hfd_slice trouble; /* what keeps it from being carried out, for the words of a late one; one
                           sentence without its full stop, or empty */
@@ -76,6 +98,11 @@ struct hfd_outcome {
      */
     hfd_slice message;
     /*
+     * The cause of the code, else of bad health: "hypershift QuotaExceeded no cores are left". It
+     * is a name, a reason and the words about it. Empty without a cause.
+     */
+    hfd_slice cause;
+    /*
      * Health of what is there, for the output: "Healthy", "Progressing" or "Degraded", and why
      * (empty when Healthy).
      */
@@ -86,5 +113,52 @@ struct hfd_outcome {
 /** @return HFD_OK or HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem,
                                         struct hfd_outcome *out);
+
+/** True if a part is ready, or gone if it is leaving. */
+bool hfd_outcome_part_ready(const struct hfd_part_view *part);
+
+/** The adapters that decide for a part. */
+struct hfd_adapter_names hfd_outcome_required(const struct hfd_outcome_input *in,
+                                              const struct hfd_part_view *part);
+
+/** The report of an adapter, or NULL. */
+const struct hfd_part_report *hfd_outcome_report_by(const struct hfd_part_view *part,
+                                                    hfd_slice adapter);
+
+/**
+ * The condition that an adapter still has to report True at the wanted generation: Available, or
+ * Finalized during a deletion. NULL when it has.
+ */
+const char *hfd_outcome_lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
+                              bool deleting);
+
+/** The words about a condition: its message, else that of Available, where most say it all. */
+hfd_slice hfd_outcome_words_of(const struct hfd_part_report *r, const struct hfd_condition *c);
+
+/**
+ * The words of an adapter that updates a serving part, and still reports on the old generation.
+ * Empty = it does not say what it waits for.
+ */
+hfd_slice hfd_outcome_update_words(const struct hfd_part_report *r);
+
+/** The condition with which an adapter gives up for good, or NULL. */
+const struct hfd_condition *hfd_outcome_terminal_condition(const struct hfd_outcome_input *in,
+                                                           const struct hfd_part_view *part,
+                                                           const struct hfd_part_report *report);
+
+/** The report of an adapter that gave up, among the required ones or among the others; or NULL. */
+const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outcome_input *in,
+                                                          const struct hfd_part_view *part,
+                                                          bool required);
+
+/**
+ * Finds what keeps an operation from being finished, as hfd_outcome.cause. It is about what
+ * stands first in the words of hfd_waiting_say. p is NULL when memory is short.
+ */
+hfd_slice hfd_outcome_waits_on(const struct hfd_outcome_input *in, struct hfd_arena *mem);
+
+/** True for a report of an observer with a verdict: a cluster waits for it until its deletion. */
+bool hfd_outcome_observer_waits(const struct hfd_outcome_input *in,
+                                const struct hfd_part_report *r);
 
 #endif

@@ -2,11 +2,301 @@
 #include "driver/core/output.h"
 
 #include "driver/base/jsonx.h"
-#include "driver/core/manifests.h"
-#include "driver/core/secrets.h"
+#include "driver/base/log.h"
+#include "driver/core/driver.h"
+#include "driver/core/keyring.h"
+#include "driver/core/parts.h"
 #include "store/rows_report.h"
+#include "store/rows_resource.h"
 
 #include <sodium.h>
+
+/* ---- manifests ---- */
+
+/*
+ * manifests of OutputData: Kubernetes objects that an adapter reports, for the orchestrator to put
+ * into the cluster. Source: Humanitec Driver API 0.9.3, OutputData. Thread: writer, inside a
+ * transaction function.
+ */
+
+#define LOGGED_MAX 10 /* of one resource at a time */
+#define ADAPTER_SHOWN_MAX 64
+
+/* A log line about a manifest that is left out. It is copied until the commit. */
+struct line {
+    char guresid[HFD_GURESID_MAX + 1];
+    char adapter[ADAPTER_SHOWN_MAX + 1];
+    int64_t index; /* in the array; -1 = the array itself */
+    const char *reason;
+};
+
+/* The faults of the manifests of a resource. */
+struct faults {
+    struct line lines[LOGGED_MAX];
+    size_t count;
+};
+
+static void write_line(const void *arg)
+{
+    const struct line *l = arg;
+
+    HFD_LOG(HFD_LOG_WARN, "manifest left out", HFD_LOG_CSTR("guresid", l->guresid),
+            HFD_LOG_CSTR("adapter", l->adapter), HFD_LOG_INT("index", l->index),
+            HFD_LOG_CSTR("reason", l->reason));
+}
+
+static void note(struct faults *faults, int64_t index, const char *reason)
+{
+    if (faults->count < LOGGED_MAX)
+        faults->lines[faults->count++] = (struct line){.index = index, .reason = reason};
+}
+
+static bool is_text(const json_t *obj, const char *key)
+{
+    const json_t *v = json_object_get(obj, key);
+
+    return json_is_string(v) && json_string_length(v) > 0;
+}
+
+/* The places of the Driver API, each in the singular and the plural. */
+static bool is_location(const json_t *v)
+{
+    static const char *const places[] = {"container", "volume", "namespace", "cluster"};
+    const hfd_slice text = {json_string_value(v), json_string_length(v)};
+
+    for (size_t i = 0; text.p != NULL && i < sizeof(places) / sizeof(places[0]); i++) {
+        const size_t len = strlen(places[i]);
+
+        if (hfd_slice_starts(text, hfd_slice_of(places[i])) &&
+            (text.len == len || (text.len == len + 1 && text.p[len] == 's')))
+            return true;
+    }
+    return false;
+}
+
+/* Says what is wrong with a manifest; NULL = nothing. */
+static const char *fault_of(const json_t *item)
+{
+    const json_t *data = json_object_get(item, "data");
+
+    if (!json_is_object(item))
+        return "expected an object with location and data";
+    if (!is_location(json_object_get(item, "location")))
+        return "location: expected container, volume, namespace or cluster, or their plurals";
+    if (!json_is_object(data))
+        return "data: expected a Kubernetes object";
+    if (!is_text(data, "apiVersion"))
+        return "data.apiVersion: expected a text";
+    if (!is_text(data, "kind"))
+        return "data.kind: expected a text";
+    return is_text(json_object_get(data, "metadata"), "name")
+               ? NULL
+               : "data.metadata.name: expected a text";
+}
+
+static void add_manifests(struct hfd_buf *b, const json_t *list, struct faults *faults)
+{
+    const char *sep = "{\"data\":";
+
+    if (list != NULL && !json_is_array(list))
+        note(faults, -1, "expected an array of manifests");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *fault = fault_of(item);
+
+        if (fault != NULL) {
+            note(faults, (int64_t)i, fault);
+            continue;
+        }
+        hfd_buf_add(b, hfd_slice_of(sep));
+        sep = ",{\"data\":";
+        hfd_json_dump_for_store(b, json_object_get(item, "data"));
+        hfd_buf_lit(b, ",\"location\":");
+        hfd_json_dump_for_store(b, json_object_get(item, "location"));
+        hfd_buf_addc(b, '}');
+    }
+}
+
+/* Reads the array that the setting names. The document holds it; both are NULL without a report. */
+static hfd_rc read_list(const struct hfd_ctx *c, const struct hfd_part *main, json_t **document,
+                        const json_t **list)
+{
+    const struct hfd_output_rule *rule = &c->driver->output_manifests;
+    struct hfd_report_row r;
+    hfd_rc rc = hfd_report_row_get(
+        c->tx, &(struct hfd_report_key){main->row.fleet_id, rule->adapter}, c->mem, &r, c->err);
+
+    *document = NULL;
+    *list = NULL;
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(r.data, document, c->err);
+    if (rc == HFD_OK)
+        *list = hfd_json_pointer(*document, rule->pointer);
+    return rc;
+}
+
+static hfd_rc log_faults(const struct hfd_ctx *c, hfd_slice guresid, struct faults *faults)
+{
+    const hfd_slice adapter = c->driver->output_manifests.adapter;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < faults->count; i++) {
+        struct line *l = &faults->lines[i];
+
+        (void)snprintf(l->guresid, sizeof(l->guresid), "%.*s", HFD_SLICE_FMT(guresid));
+        (void)snprintf(l->adapter, sizeof(l->adapter), "%.*s", HFD_SLICE_FMT(adapter));
+        rc = hfd_txn_after_commit(c->tx, write_line, l, sizeof(*l), c->err);
+    }
+    return rc;
+}
+
+/*
+ * Adds the array of manifests that driver.outputs.manifests names in the report on the main part,
+ * or nothing without that setting. Leaves a manifest out that is malformed, and logs it.
+ * @param was  the array so far: the same one is not logged again
+ * @return HFD_OK, HFD_NOMEM, HFD_CORRUPT; b has the failures of a buffer
+ */
+static hfd_rc manifests_add(const struct hfd_ctx *c, const struct hfd_part *main, hfd_slice was,
+                            struct hfd_buf *b)
+{
+    const size_t start = b->len;
+    struct faults faults = {.count = 0};
+    const json_t *list;
+    json_t *document;
+    hfd_rc rc;
+
+    if (c->driver->output_manifests.adapter.len == 0)
+        return HFD_OK;
+    rc = read_list(c, main, &document, &list);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_buf_addc(b, '[');
+    add_manifests(b, list, &faults);
+    hfd_buf_addc(b, ']');
+    json_decref(document);
+    if (b->rc != HFD_OK || hfd_slice_eq(was, (hfd_slice){b->p + start, b->len - start}))
+        return HFD_OK;
+    return log_faults(c, main->row.guresid, &faults);
+}
+
+/* ---- secrets ---- */
+
+static hfd_slice report_aad(hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "report|%.*s|%.*s", HFD_SLICE_FMT(fleet_id),
+                            HFD_SLICE_FMT(adapter));
+}
+
+hfd_slice hfd_report_secrets_seal(const struct hfd_driver *d, const struct hfd_fleet_secret *secret,
+                                  struct hfd_arena *mem)
+{
+    const hfd_slice aad = report_aad(secret->fleet_id, secret->adapter, mem);
+
+    if (aad.p == NULL)
+        return HFD_SLICE_NONE;
+    return hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
+                            secret->plain, mem);
+}
+
+hfd_rc hfd_report_secrets_open(const struct hfd_driver *d, const struct hfd_report_row *report,
+                               struct hfd_arena *mem, hfd_slice *plain)
+{
+    const hfd_slice aad = report_aad(report->fleet_id, report->adapter, mem);
+
+    if (aad.p == NULL)
+        return HFD_NOMEM;
+    return hfd_keyring_open(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, report->secrets, mem,
+                            plain, NULL);
+}
+
+/* ---- orders ---- */
+
+static hfd_slice order_aad(hfd_slice guresid, struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "order|%.*s", HFD_SLICE_FMT(guresid));
+}
+
+/* Gives the secrets without `account` in mem; empty if nothing is left. */
+static hfd_rc without_account(const struct hfd_ctx *c, hfd_slice secrets, hfd_slice *out)
+{
+    json_t *doc;
+    hfd_rc rc;
+
+    *out = HFD_SLICE("");
+    if (secrets.len == 0)
+        return HFD_OK;
+    rc = hfd_json_parse(secrets, &doc, c->err);
+    if (rc != HFD_OK)
+        return rc;
+    (void)json_object_del(doc, "account");
+    if (json_object_size(doc) > 0)
+        *out = hfd_json_dump_arena(c->mem, doc);
+    json_decref(doc);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "store the secrets of an order");
+}
+
+static hfd_rc seal_order(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice plain)
+{
+    const hfd_slice aad = order_aad(guresid, c->mem);
+    struct hfd_order_row row = {.guresid = guresid};
+
+    if (aad.p != NULL)
+        row.secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
+                                       c->driver->rng, plain, c->mem);
+    return row.secrets.p != NULL ? hfd_order_row_put(c->tx, &row, c->err)
+                                 : hfd_fail_nomem(c->err, "store the secrets of an order");
+}
+
+hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice secrets)
+{
+    hfd_slice plain;
+    hfd_rc rc = without_account(c, secrets, &plain);
+
+    if (rc != HFD_OK)
+        return rc;
+    return plain.len > 0 ? seal_order(c, guresid, plain)
+                         : hfd_order_row_delete(c->tx, guresid, c->err);
+}
+
+hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice *plain)
+{
+    const hfd_slice aad = order_aad(guresid, c->mem);
+    struct hfd_order_row row;
+    hfd_rc rc = hfd_order_row_get(c->tx, guresid, c->mem, &row, c->err);
+
+    *plain = HFD_SLICE("{}");
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (aad.p == NULL)
+        return hfd_fail_nomem(c->err, "read the secrets of an order");
+    if (hfd_keyring_open(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad}, row.secrets,
+                         c->mem, plain, NULL) != HFD_OK)
+        return hfd_fail(c->err, HFD_CORRUPT,
+                        "the secrets of the order of '%.*s' cannot be opened: is a key missing "
+                        "from the key ring?",
+                        HFD_SLICE_FMT(guresid));
+    return HFD_OK;
+}
+
+/* A row that was removed meanwhile is not made again. */
+hfd_rc hfd_order_secrets_reseal(const struct hfd_ctx *c, hfd_slice guresid)
+{
+    struct hfd_order_row row;
+    hfd_slice plain;
+    hfd_rc rc = hfd_order_row_get(c->tx, guresid, c->mem, &row, c->err);
+
+    if (rc == HFD_OK)
+        rc = hfd_order_secrets_open(c, guresid, &plain);
+    if (rc != HFD_OK)
+        return rc;
+    rc = seal_order(c, guresid, plain);
+    explicit_bzero((void *)(uintptr_t)plain.p, plain.len);
+    return rc;
+}
+
+/* ---- output ---- */
 
 #define OUTPUT_MAX_BYTES ((size_t)1024 * 1024)
 /* Stands between the values and the manifests of a stored output. JSON text of ours has none. */
@@ -261,7 +551,7 @@ hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd_parts *parts,
     hfd_buf_addc(&b, '}');
     if (rc == HFD_OK && c->driver->output_manifests.adapter.len > 0) {
         hfd_buf_addc(&b, MANIFESTS_BEHIND);
-        rc = hfd_manifests_add(c, hfd_parts_main(parts), hfd_output_manifests(row), &b);
+        rc = manifests_add(c, hfd_parts_main(parts), hfd_output_manifests(row), &b);
     }
     if (rc == HFD_OK)
         rc = finish(c, &b, &row->output);

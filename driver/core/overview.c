@@ -1,19 +1,25 @@
 /* See overview.h. */
 #include "driver/core/overview.h"
 
-#include "driver/core/output.h"
-
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
+#include "driver/core/driver.h"
 #include "driver/core/hint.h"
-#include "driver/core/judge.h"
-#include "driver/core/labels.h"
+#include "driver/core/observe.h"
+#include "driver/core/outcome.h"
+#include "driver/core/output.h"
+#include "driver/core/transition.h"
 #include "driver/fleet/keys.h"
+#include "store/rows_history.h"
 #include "store/rows_overview.h"
-#include "store/rows_part.h"
+#include "store/rows_resource.h"
+
+#include <sodium.h>
 
 #include <ctype.h>
-#include <sodium.h>
+#include <stdlib.h>
+
+/* ---- overview ---- */
 
 #define TOKEN_MAX_BYTES 256
 #define TIME_MAX_US (INT64_C(253402300799) * HFD_US_PER_S) /* 9999-12-31T23:59:59Z */
@@ -28,7 +34,8 @@ const char *hfd_overview_order_name(enum hfd_overview_order order)
     return names[order];
 }
 
-int64_t hfd_overview_stuck_us(int64_t started_us, int64_t expected_us)
+/* When an operation under way counts as stuck: twice its first estimate, at least 5 minutes. */
+static int64_t overview_stuck_us(int64_t started_us, int64_t expected_us)
 {
     const int64_t twice_us = 2 * (expected_us - started_us);
 
@@ -37,10 +44,18 @@ int64_t hfd_overview_stuck_us(int64_t started_us, int64_t expected_us)
 
 /* ---- places ---- */
 
+const char *hfd_overview_trouble_name(enum hfd_overview_trouble trouble)
+{
+    static const char *const names[HFD_OVERVIEW_TROUBLES] = {"failed", "stuck", "degraded"};
+
+    return names[trouble];
+}
+
+/* The first ranks are the kinds of trouble. */
 enum rank {
-    RANK_FAILED,
-    RANK_STUCK,
-    RANK_DEGRADED,
+    RANK_FAILED = HFD_OVERVIEW_FAILED,
+    RANK_STUCK = HFD_OVERVIEW_STUCK,
+    RANK_DEGRADED = HFD_OVERVIEW_DEGRADED,
     RANK_UNDER_WAY,
     RANK_READY
 };
@@ -85,8 +100,8 @@ static int64_t expected_of(int64_t expected_us, int64_t estimate_us)
 static bool is_stuck(const struct hfd_overview_row *row, enum hfd_state state, int64_t now_us)
 {
     return is_under_way(state) &&
-           now_us > hfd_overview_stuck_us(row->op_started_us,
-                                          expected_of(row->op_expected_us, row->op_estimate_us));
+           now_us > overview_stuck_us(row->op_started_us,
+                                      expected_of(row->op_expected_us, row->op_estimate_us));
 }
 
 static void place_by_trouble(const struct hfd_overview_row *row, enum hfd_state state, bool stuck,
@@ -111,14 +126,22 @@ static void place_by_trouble(const struct hfd_overview_row *row, enum hfd_state 
 
 /* ---- choosing ---- */
 
-/* The best places of a page so far, in order, and one more. */
+/* The best places so far, in order. */
+struct best {
+    struct hfd_overview_place *places;
+    size_t count, room;
+};
+
+/* The places of a page and one more, and the first ones of each cause. */
 struct choice {
     const struct hfd_overview_query *q;
     struct hfd_overview *out;
-    struct hfd_overview_place *best;
-    size_t count, room;
-    bool choosing; /* else only counting */
+    struct hfd_arena *mem;
+    struct best page;
+    struct best *of_cause; /* beside out->causes */
+    bool choosing;         /* else only counting */
     bool counting;
+    bool nomem;
 };
 
 static bool search_in(hfd_slice text, hfd_slice what)
@@ -196,31 +219,31 @@ static bool matches_type(hfd_slice type, hfd_slice want)
             memcmp(type.p + type.len - want.len, want.p, want.len) == 0);
 }
 
-static void keep_best(struct choice *ch, const struct hfd_overview_place *place)
+static void keep_best(struct best *b, const struct hfd_overview_place *place)
 {
-    size_t at = ch->count;
+    size_t at = b->count;
 
-    if (ch->count == ch->room && compare_places(place, &ch->best[ch->count - 1]) >= 0)
+    if (b->count == b->room &&
+        (b->room == 0 || compare_places(place, &b->places[b->count - 1]) >= 0))
         return;
-    if (ch->count < ch->room)
-        ch->count++;
+    if (b->count < b->room)
+        b->count++;
     else
         at--;
-    for (; at > 0 && compare_places(place, &ch->best[at - 1]) < 0; at--)
-        ch->best[at] = ch->best[at - 1];
-    ch->best[at] = *place;
+    for (; at > 0 && compare_places(place, &b->places[at - 1]) < 0; at--)
+        b->places[at] = b->places[at - 1];
+    b->places[at] = *place;
 }
 
 static struct hfd_overview_place place_of(const struct choice *ch,
-                                          const struct hfd_overview_row *row, enum hfd_state state,
-                                          bool stuck)
+                                          const struct hfd_overview_row *row,
+                                          const struct hfd_overview_place *by_trouble)
 {
     struct hfd_overview_place place = {.seq = row->seq};
 
     switch (ch->q->order) {
     case HFD_ORDER_TROUBLE:
-        place_by_trouble(row, state, stuck, &place);
-        break;
+        return *by_trouble;
     case HFD_ORDER_CREATED:
         place.at = -row->seq;
         break;
@@ -234,12 +257,77 @@ static struct hfd_overview_place place_of(const struct choice *ch,
     return place;
 }
 
-static void count_one(struct choice *ch, const struct hfd_overview_row *row, enum hfd_state state,
-                      bool stuck)
+/* The cause of a row; behind a deadline that no writer has met yet it is that of a late one. */
+static struct hfd_cause cause_at(const struct hfd_overview_row *row, enum hfd_state state)
 {
+    struct hfd_cause cause = hfd_cause_parse(row->cause);
+
+    if (cause.reason.len > 0 && (int)state != row->state)
+        cause.reason = HFD_SLICE(HFD_CAUSE_LATE);
+    return cause;
+}
+
+static bool cause_is(const struct hfd_overview_cause *c, int trouble, const struct hfd_cause *cause)
+{
+    return (int)c->trouble == trouble && hfd_slice_eq(c->cause.reason, cause->reason) &&
+           hfd_slice_eq(c->cause.who, cause->who);
+}
+
+/* Finds a cause in the list, or adds it. Where there are too many, others share one. */
+static size_t find_cause(struct choice *ch, int trouble, struct hfd_cause cause)
+{
+    struct hfd_overview *out = ch->out;
+    size_t i = 0;
+
+    while (i < out->cause_count && !cause_is(&out->causes[i], trouble, &cause))
+        i++;
+    if (i == out->cause_count && i >= HFD_OVERVIEW_CAUSES_MAX && cause.reason.len > 0)
+        return find_cause(ch, trouble,
+                          (struct hfd_cause){HFD_SLICE(""), HFD_SLICE(""), HFD_SLICE("")});
+    if (i < out->cause_count)
+        return i;
+    out->causes[i] =
+        (struct hfd_overview_cause){.trouble = (enum hfd_overview_trouble)trouble,
+                                    .cause = {hfd_arena_dup(ch->mem, cause.who),
+                                              hfd_arena_dup(ch->mem, cause.reason), HFD_SLICE("")}};
+    ch->of_cause[i] = (struct best){
+        .places = hfd_arena_array(ch->mem, ch->q->cause_size + 1, sizeof(*ch->of_cause->places)),
+        .room = ch->q->cause_size};
+    if (out->causes[i].cause.who.p == NULL || out->causes[i].cause.reason.p == NULL ||
+        ch->of_cause[i].places == NULL)
+        ch->nomem = true;
+    else
+        out->cause_count++;
+    return i;
+}
+
+static void count_one(struct choice *ch, enum hfd_state state,
+                      const struct hfd_overview_place *place, struct hfd_cause cause)
+{
+    size_t i;
+
     ch->out->counts[state]++;
-    ch->out->stuck_count += stuck;
-    ch->out->degraded_count += state == HFD_STATE_READY && row->degraded;
+    ch->out->stuck_count += place->rank == RANK_STUCK;
+    ch->out->degraded_count += place->rank == RANK_DEGRADED;
+    if (place->rank >= HFD_OVERVIEW_TROUBLES)
+        return;
+    i = find_cause(ch, place->rank, cause);
+    if (ch->nomem)
+        return;
+    if (ch->out->causes[i].count++ == 0 || place->at < ch->out->causes[i].since_us)
+        ch->out->causes[i].since_us = place->at;
+    keep_best(&ch->of_cause[i], place);
+}
+
+/* Returns whether a row has the trouble and the cause that are asked for. */
+static bool matches_cause(const struct hfd_overview_query *q,
+                          const struct hfd_overview_place *by_trouble,
+                          const struct hfd_cause *cause)
+{
+    return (!q->stuck || by_trouble->rank == RANK_STUCK) &&
+           (!q->degraded || by_trouble->rank == RANK_DEGRADED) &&
+           (q->who.len == 0 || hfd_slice_eq(q->who, cause->who)) &&
+           (q->reason.len == 0 || hfd_slice_eq(q->reason, cause->reason));
 }
 
 static bool see(void *ctx, const struct hfd_overview_row *row)
@@ -247,20 +335,21 @@ static bool see(void *ctx, const struct hfd_overview_row *row)
     struct choice *ch = ctx;
     const struct hfd_overview_query *q = ch->q;
     const enum hfd_state state = state_at(row, ch->out->time_us);
-    const bool stuck = is_stuck(row, state, ch->out->time_us);
-    struct hfd_overview_place place;
+    const struct hfd_cause cause = cause_at(row, state);
+    struct hfd_overview_place place = {.seq = row->seq};
 
-    if ((q->stuck && !stuck) || !matches_type(row->type, q->type) ||
+    place_by_trouble(row, state, is_stuck(row, state, ch->out->time_us), &place);
+    if (!matches_cause(q, &place, &cause) || !matches_type(row->type, q->type) ||
         !matches_search(row, q->search) || !matches_labels(row, q))
         return true;
     if (ch->counting)
-        count_one(ch, row, state, stuck);
+        count_one(ch, state, &place, cause);
     if (!ch->choosing || (q->states != 0 && (q->states & 1u << state) == 0))
         return true;
-    place = place_of(ch, row, state, stuck);
+    place = place_of(ch, row, &place);
     if (!q->goes_on || compare_places(&place, &q->after) > 0)
-        keep_best(ch, &place);
-    return true;
+        keep_best(&ch->page, &place);
+    return !ch->nomem;
 }
 
 /* A walk in the order of the page: it ends when the page is full. */
@@ -269,7 +358,7 @@ static bool see_in_order(void *ctx, const struct hfd_overview_row *row)
     struct choice *ch = ctx;
 
     (void)see(ctx, row);
-    return ch->count < ch->room;
+    return ch->page.count < ch->page.room;
 }
 
 /* ---- walking ---- */
@@ -277,7 +366,7 @@ static bool see_in_order(void *ctx, const struct hfd_overview_row *row)
 /* True if resources can be found by labels of that key. Rows of a remote have no search keys. */
 static bool has_index(const struct hfd_ctx *c, hfd_slice key)
 {
-    return hfd_slice_is(c->driver->backend, "embedded") && hfd_label_searchable(key);
+    return !hfd_driver_is_remote(c->driver) && hfd_label_searchable(key);
 }
 
 static hfd_rc walk_all(const struct hfd_ctx *c, struct choice *ch)
@@ -335,8 +424,9 @@ static hfd_rc walk_in_order(const struct hfd_ctx *c, bool newest, struct choice 
 static hfd_rc walk_in_parts(const struct hfd_ctx *c, struct choice *ch)
 {
     const struct hfd_overview_query *q = ch->q;
+    const bool troubled = q->stuck || q->degraded || q->who.len > 0 || q->reason.len > 0;
     const bool wants_ready =
-        !q->stuck && (q->states == 0 || (q->states & 1u << HFD_STATE_READY) != 0);
+        !troubled && (q->states == 0 || (q->states & 1u << HFD_STATE_READY) != 0);
     const bool newest = q->order == HFD_ORDER_CREATED && wants_ready;
     const struct hfd_overview_walk walk = {.way = HFD_OVERVIEW_TROUBLE, .see = see, .ctx = ch};
     hfd_rc rc;
@@ -344,9 +434,11 @@ static hfd_rc walk_in_parts(const struct hfd_ctx *c, struct choice *ch)
     ch->counting = true;
     ch->choosing = !newest;
     rc = hfd_overview_row_walk(c->tx, &walk, c->err);
-    if (rc == HFD_OK && !q->stuck)
+    if (rc == HFD_OK && !troubled)
         rc = count_ready(c, ch->out);
-    return rc == HFD_OK && wants_ready && ch->count < ch->room ? walk_in_order(c, newest, ch) : rc;
+    return rc == HFD_OK && wants_ready && ch->page.count < ch->page.room
+               ? walk_in_order(c, newest, ch)
+               : rc;
 }
 
 bool hfd_overview_is_short(const struct hfd_overview_query *q)
@@ -424,6 +516,7 @@ static hfd_rc read_operation(const struct hfd_ctx *c, const struct hfd_resource_
     out->operation = hfd_op_name((enum hfd_op)row->op);
     out->started_us = row->op_started_us;
     out->estimated_us = hint.estimated_us;
+    out->usual_us = expected_of(row->op_expected_us, row->op_estimate_us);
     out->deadline_us = hint.deadline_us;
     out->message = row->op_waits;
     if (row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, c->now_us)) {
@@ -450,9 +543,9 @@ static hfd_rc fill_item(const struct hfd_ctx *c, const struct hfd_resource_row *
     case HFD_STATE_CREATING:
     case HFD_STATE_UPDATING:
     case HFD_STATE_DELETING:
-        out->stuck = c->now_us >
-                     hfd_overview_stuck_us(row->op_started_us,
-                                           expected_of(row->op_expected_us, row->op_estimate_us));
+        out->stuck =
+            c->now_us > overview_stuck_us(row->op_started_us,
+                                          expected_of(row->op_expected_us, row->op_estimate_us));
         return read_operation(c, row, out);
     case HFD_STATE_ABSENT:
     case HFD_STATE_COUNT:
@@ -482,6 +575,7 @@ hfd_rc hfd_overview_item_of(const struct hfd_ctx *c, const struct hfd_resource_r
         .message = HFD_SLICE(""),
         .health = HFD_SLICE(""),
         .labels = HFD_SLICE("{}"),
+        .cause = hfd_cause_parse(settled.cause),
         .cluster_id = hfd_backend_id_is_given(row->cluster_id) ? row->cluster_id : HFD_SLICE(""),
         .created_us = row->created_us,
     };
@@ -490,39 +584,75 @@ hfd_rc hfd_overview_item_of(const struct hfd_ctx *c, const struct hfd_resource_r
     return rc == HFD_OK ? read_main(c, row, out) : rc;
 }
 
+/* Fills the items of places, as of the time of the list. */
+static hfd_rc fill_places(const struct hfd_ctx *c, const struct best *b, size_t max,
+                          struct hfd_overview_item **out, size_t *count)
+{
+    hfd_rc rc = HFD_OK;
+
+    struct hfd_resource_want want = {.count = b->count < max ? b->count : max};
+    int64_t *seqs = hfd_arena_array(c->mem, want.count + 1, sizeof(*seqs));
+
+    *out = hfd_arena_array(c->mem, max + 1, sizeof(**out));
+    if (*out == NULL || seqs == NULL)
+        return hfd_fail_nomem(c->err, "list resources");
+    for (size_t i = 0; i < want.count; i++)
+        seqs[i] = b->places[i].seq;
+    want.seqs = seqs;
+    rc = hfd_resource_row_want(c->tx, &want, c->mem, c->err);
+    for (*count = 0; rc == HFD_OK && *count < b->count && *count < max;) {
+        struct hfd_resource_row row;
+
+        rc = hfd_resource_row_at(c->tx, b->places[*count].seq, c->mem, &row, c->err);
+        if (rc == HFD_OK)
+            rc = hfd_overview_item_of(c, &row, &(*out)[(*count)++]);
+    }
+    return rc;
+}
+
+static int compare_causes(const void *a, const void *b)
+{
+    const struct hfd_overview_cause *x = a, *y = b;
+    int by = (int)x->trouble - (int)y->trouble;
+
+    if (by == 0)
+        by = compare_number(y->count, x->count);
+    return by != 0 ? by : compare_number(x->since_us, y->since_us);
+}
+
 static hfd_rc make_items(const struct hfd_ctx *c, const struct choice *ch, struct hfd_overview *out)
 {
     struct hfd_ctx as_of = *c;
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc;
 
     as_of.now_us = out->time_us;
-    out->items = hfd_arena_array(c->mem, ch->count + 1, sizeof(*out->items));
-    if (out->items == NULL)
-        return hfd_fail_nomem(c->err, "list resources");
-    for (size_t i = 0; rc == HFD_OK && i < ch->count && i < ch->q->size; i++) {
-        struct hfd_resource_row row;
-
-        rc = hfd_resource_row_at(c->tx, ch->best[i].seq, c->mem, &row, c->err);
-        if (rc == HFD_OK)
-            rc = hfd_overview_item_of(&as_of, &row, &out->items[out->count++]);
-    }
-    out->more = ch->count > ch->q->size;
+    rc = fill_places(&as_of, &ch->page, ch->q->size, &out->items, &out->count);
+    for (size_t i = 0; rc == HFD_OK && i < out->cause_count; i++)
+        rc = fill_places(&as_of, &ch->of_cause[i], ch->q->cause_size, &out->causes[i].items,
+                         &out->causes[i].item_count);
+    qsort(out->causes, out->cause_count, sizeof(*out->causes), compare_causes);
+    out->more = ch->page.count > ch->q->size;
     if (out->more)
-        out->next = ch->best[ch->q->size - 1];
+        out->next = ch->page.places[ch->q->size - 1];
     return rc;
 }
 
 hfd_rc hfd_overview_read(const struct hfd_ctx *c, const struct hfd_overview_query *q,
                          struct hfd_overview *out)
 {
-    struct choice ch = {.q = q, .out = out, .room = q->size + 1};
+    const size_t causes = HFD_OVERVIEW_CAUSES_MAX + HFD_OVERVIEW_TROUBLES;
+    struct choice ch = {.q = q, .out = out, .mem = c->mem, .page.room = q->size + 1};
     hfd_rc rc;
 
     *out = (struct hfd_overview){.time_us = q->goes_on ? q->time_us : c->now_us};
-    ch.best = hfd_arena_array(c->mem, ch.room, sizeof(*ch.best));
-    if (ch.best == NULL)
+    ch.page.places = hfd_arena_array(c->mem, ch.page.room, sizeof(*ch.page.places));
+    out->causes = hfd_arena_array(c->mem, causes, sizeof(*out->causes));
+    ch.of_cause = hfd_arena_array(c->mem, causes, sizeof(*ch.of_cause));
+    if (ch.page.places == NULL || out->causes == NULL || ch.of_cause == NULL)
         return hfd_fail_nomem(c->err, "list resources");
     rc = hfd_overview_is_short(q) ? walk_in_parts(c, &ch) : walk_all(c, &ch);
+    if (rc == HFD_OK && ch.nomem)
+        return hfd_fail_nomem(c->err, "list resources");
     return rc == HFD_OK ? make_items(c, &ch, out) : rc;
 }
 
@@ -531,8 +661,9 @@ hfd_rc hfd_overview_read(const struct hfd_ctx *c, const struct hfd_overview_quer
 /* A number of everything that decides which resources are listed, and where. */
 static int64_t fingerprint(const struct hfd_overview_query *q)
 {
-    uint64_t h = hfd_slice_hash(q->states * 4u + q->stuck * 2u, q->type);
+    uint64_t h = hfd_slice_hash(q->states * 8u + q->stuck * 4u + q->degraded * 2u, q->type);
 
+    h = hfd_slice_hash(hfd_slice_hash(h, q->who), q->reason);
     h = hfd_slice_hash(h, q->search);
     for (size_t i = 0; i < q->label_count; i++)
         h = hfd_slice_hash(hfd_slice_hash(h, q->labels[i].key), q->labels[i].value);
@@ -594,4 +725,248 @@ hfd_rc hfd_overview_go_on(hfd_slice token, struct hfd_overview_query *q, struct 
         .rank = (int)n[3], .at = n[4], .seq = n[5], .name_len = text.len};
     memcpy(q->after.name, text.p, text.len);
     return HFD_OK;
+}
+
+/* ---- lately ---- */
+
+#define WEEK_DAYS 7
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The smallest of sorted values that `percent` of them do not exceed. */
+static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
+{
+    return sorted[(count * percent + 99) / 100 - 1];
+}
+
+/* The number of the bar that an action belongs to; negative = none. */
+static int64_t bar_of(const struct hfd_lately_range *r, int64_t age_us)
+{
+    const int64_t last = (int64_t)r->count - 1, from_end = age_us > 0 ? age_us / r->bar_us : 0;
+
+    /* An action that is exactly as old as the range belongs to it. */
+    return age_us == r->bar_us * (int64_t)r->count ? 0 : last - from_end;
+}
+
+/* Sums up the actions of one bar; of all bars if it is negative. */
+static void sum(const struct hfd_day *day, const struct hfd_lately_range *r, int64_t now_us,
+                int64_t bar, int64_t *took_us, struct hfd_lately_bar *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < day->count; i++) {
+        const struct hfd_day_action *a = &day->actions[i];
+        const int64_t its = bar_of(r, now_us - a->at_us);
+
+        if (its < 0 || (bar >= 0 && its != bar))
+            continue;
+        out->orders += a->order;
+        out->failed += a->failed;
+        if (a->took_us >= 0)
+            took_us[n++] = a->took_us;
+    }
+    out->finished = (int64_t)n;
+    if (n == 0)
+        return;
+    qsort(took_us, n, sizeof(took_us[0]), by_size);
+    out->median_us = percentile(took_us, n, 50);
+    out->p95_us = percentile(took_us, n, 95);
+}
+
+static void fill(const struct hfd_day *day, int64_t now_us, int64_t *took_us,
+                 struct hfd_lately_range *r)
+{
+    sum(day, r, now_us, -1, took_us, &r->all);
+    for (size_t i = 0; i < r->count; i++)
+        sum(day, r, now_us, (int64_t)i, took_us, &r->bars[i]);
+}
+
+hfd_rc hfd_lately_read(const struct hfd_ctx *c, struct hfd_lately *out)
+{
+    struct hfd_day day;
+    hfd_rc rc = hfd_day_read(c->tx, c->now_us - WEEK_DAYS * HFD_LATELY_US, c->mem, &day, c->err);
+    int64_t *took_us;
+
+    *out = (struct hfd_lately){
+        .day = {.bar_us = HFD_LATELY_US / 24, .count = 24},
+        .week = {.bar_us = HFD_LATELY_US / 4, .count = WEEK_DAYS * 4},
+    };
+    if (rc != HFD_OK)
+        return rc;
+    took_us = hfd_arena_array(c->mem, day.count + 1, sizeof(*took_us));
+    if (took_us == NULL)
+        return hfd_fail_nomem(c->err, "sum up the last days");
+    for (size_t i = 0; i < day.count; i++)
+        if (out->first_us == 0 || day.actions[i].at_us < out->first_us)
+            out->first_us = day.actions[i].at_us;
+    out->whole_since_us = day.whole_since_us;
+    fill(&day, c->now_us, took_us, &out->day);
+    fill(&day, c->now_us, took_us, &out->week);
+    return HFD_OK;
+}
+
+/* ---- orphans ---- */
+
+hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops,
+                        const struct hfd_orphan_owner *owner, struct hfd_arena *mem,
+                        struct hfd_orphans *out, struct hfd_err *err)
+{
+    static const enum hfd_kind kinds[] = {HFD_KIND_CLUSTER, HFD_KIND_NODEPOOL};
+    struct hfd_backend_orphans found[2];
+    size_t count = 0;
+    hfd_rc rc = HFD_OK;
+
+    *out = (struct hfd_orphans){.more = false};
+    for (size_t k = 0; rc == HFD_OK && k < 2; k++) {
+        const struct hfd_backend_orphan_query query = {
+            .kind = kinds[k], .owner = *owner, .limit = HFD_ORPHANS_MAX, .mem = mem};
+
+        rc = ops->orphans(tx, &query, &found[k], err);
+        out->more = out->more || (rc == HFD_OK && found[k].more);
+        count += rc == HFD_OK ? found[k].list.count : 0;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_backend_orphans_state(ops, tx, mem, &out->as, err);
+    if (rc != HFD_OK)
+        return rc;
+    out->list.rows = hfd_arena_array(mem, count + 1, sizeof(*out->list.rows));
+    if (out->list.rows == NULL)
+        return hfd_fail_nomem(err, "list orphans");
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < found[k].list.count; i++)
+            out->list.rows[out->list.count++] = found[k].list.rows[i];
+    return HFD_OK;
+}
+
+/* ---- objects of an adapter ---- */
+
+struct taking {
+    struct hfd_arena *mem;
+    struct hfd_orphan_row *rows; /* of HFD_ORPHANS_MAX */
+    size_t count;
+    bool more, failed;
+};
+
+static hfd_slice keep(struct taking *t, hfd_slice text)
+{
+    const hfd_slice kept = hfd_arena_dup(t->mem, text);
+
+    t->failed = t->failed || kept.p == NULL;
+    return kept;
+}
+
+static void take_object(void *ctx, const struct hfd_actor_object *o)
+{
+    struct taking *t = ctx;
+    struct hfd_orphan_row *row = &t->rows[t->count];
+
+    if (t->count == HFD_ORPHANS_MAX) {
+        t->more = true;
+        return;
+    }
+    *row = (struct hfd_orphan_row){
+        .kind = o->kind,
+        .label = keep(t, o->guresid),
+        .id = keep(t, o->id),
+        .owner_id = HFD_SLICE(""),
+        .name = keep(t, o->name),
+        .generation = o->generation,
+        .created_us = o->created_us,
+        .deleted_us = o->deleted_us,
+        .created_by = HFD_SLICE("hypershift@hyperfleet.local"),
+        .error = hfd_arena_printf(t->mem, "%s %.*s/%.*s on the management cluster %.*s", o->object,
+                                  HFD_SLICE_FMT(o->namespace), HFD_SLICE_FMT(o->name),
+                                  HFD_SLICE_FMT(o->place)),
+    };
+    t->failed = t->failed || row->error.p == NULL;
+    t->count++;
+}
+
+/* True if a resource has it, or can take it over by itself. */
+static hfd_rc is_owned(const struct hfd_ctx *c, const struct hfd_orphan_row *o, bool *yes)
+{
+    const struct hfd_arena_mark mark = hfd_arena_mark(c->mem);
+    struct hfd_resource_row resource;
+    struct hfd_fleet_row row;
+    hfd_rc rc = hfd_fleet_row_get(c->tx, o->id, c->mem, &row, c->err);
+
+    *yes = rc == HFD_OK;
+    if (rc == HFD_NOT_FOUND) {
+        rc = hfd_resource_row_get(c->tx, o->label, c->mem, &resource, c->err);
+        *yes = rc == HFD_OK;
+    }
+    hfd_arena_rewind(c->mem, mark);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+/* Moves what is owned out of the rows. */
+static hfd_rc leave_out_owned(const struct hfd_ctx *c, struct taking *t)
+{
+    size_t left = 0;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->count; i++) {
+        bool owned;
+
+        rc = is_owned(c, &t->rows[i], &owned);
+        if (rc == HFD_OK && !owned)
+            t->rows[left++] = t->rows[i];
+    }
+    t->count = left;
+    return rc;
+}
+
+hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out)
+{
+    const struct hfd_actor *actor = c->driver->actor;
+    struct hfd_orphan_row *all;
+    struct taking t = {.mem = c->mem};
+    hfd_rc rc;
+
+    if (actor == NULL || actor->objects == NULL)
+        return HFD_OK;
+    t.rows = hfd_arena_array(c->mem, HFD_ORPHANS_MAX + 1, sizeof(*t.rows));
+    if (t.rows != NULL)
+        actor->objects(actor->ctx, take_object, &t);
+    if (t.rows == NULL || t.failed)
+        return hfd_fail_nomem(c->err, "list orphans");
+    rc = leave_out_owned(c, &t);
+    if (rc != HFD_OK || t.count == 0)
+        return rc;
+    all = hfd_arena_array(c->mem, out->list.count + t.count, sizeof(*all));
+    if (all == NULL)
+        return hfd_fail_nomem(c->err, "list orphans");
+    if (out->list.count > 0)
+        memcpy(all, out->list.rows, out->list.count * sizeof(*all));
+    memcpy(all + out->list.count, t.rows, t.count * sizeof(*all));
+    out->list.rows = all;
+    out->list.count += t.count;
+    out->more = out->more || t.more;
+    return HFD_OK;
+}
+
+void hfd_orphans_polled(const struct hfd_driver *d)
+{
+    hfd_driver_polled(d, HFD_BACKEND_ORPHANS);
+}
+
+hfd_rc hfd_orphan_remove(const struct hfd_ctx *c, hfd_slice caller,
+                         const struct hfd_orphan_choice *chosen, struct hfd_fleet_deletion *out)
+{
+    struct hfd_fleet_changes changes = {.mem = c->mem};
+    struct hfd_ctx own = *c;
+    struct hfd_fleet_call fc;
+    hfd_rc rc;
+
+    own.changes = &changes;
+    fc = hfd_ctx_fleet_call(&own, caller);
+    rc = c->driver->backend_ops->remove_orphan(c->tx, &fc, chosen->id, chosen->owner, out, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_observe_others(&own, HFD_SLICE_NONE);
+    return rc == HFD_OK ? hfd_ctx_wake_worker(c) : rc;
 }

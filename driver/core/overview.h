@@ -2,14 +2,27 @@
  * The list of driver resources for people: filtered, in order, page by page. A page shows all
  * resources as of one time, which the first page sets. A resource that does not change meanwhile is
  * on exactly one of the pages. Thread: any reader, inside a transaction function.
+ *
+ * Orders of the last 24 hours and 7 days, how many failed and how long they took, for the status
+ * page. Thread: any reader, inside a transaction function.
+ *
+ * Orphans: clusters and nodepools with the label humanitec_guresid that are a part of no resource.
+ * They come from a store that was lost, another driver, or a label that a person copied. A PUT of
+ * their GUResID adopts them; nothing else removes them but a person, with hfd_orphan_remove.
+ * README.md, "Lost and found".
  */
 #ifndef HFD_CORE_OVERVIEW_H
 #define HFD_CORE_OVERVIEW_H
 
 #include "driver/core/driver.h"
+#include "driver/core/outcome.h"
+
+struct hfd_cause;
 
 #define HFD_OVERVIEW_SIZE_MAX 500
 #define HFD_OVERVIEW_LABELS_MAX 16
+/** Causes that are told apart in a list; of each kind of trouble, one more is for the others. */
+#define HFD_OVERVIEW_CAUSES_MAX 60
 /** An operation is not stuck before this time. */
 #define HFD_STUCK_AFTER_US (5 * 60 * INT64_C(1000000))
 
@@ -42,10 +55,12 @@ struct hfd_overview_query {
     hfd_slice search; /* in GUResID, name and labels, whatever the case of ASCII; empty = all */
     struct hfd_overview_label labels[HFD_OVERVIEW_LABELS_MAX]; /* all of them */
     size_t label_count;
-    bool stuck; /* only those */
+    bool stuck, degraded;  /* only those */
+    hfd_slice who, reason; /* of its cause, as hfd_cause; empty = any */
     enum hfd_overview_order order;
-    size_t size;  /* of the page: 1 to HFD_OVERVIEW_SIZE_MAX */
-    bool goes_on; /* behind `after`, as of time_us; else from the beginning, as of c->now_us */
+    size_t size;       /* of the page: 1 to HFD_OVERVIEW_SIZE_MAX */
+    size_t cause_size; /* items of each cause */
+    bool goes_on;      /* behind `after`, as of time_us; else from the beginning, as of c->now_us */
     struct hfd_overview_place after;
     int64_t time_us;
 };
@@ -59,7 +74,9 @@ struct hfd_overview_item {
     bool stuck;
     int64_t since_us;                              /* in this state */
     int64_t started_us, estimated_us, deadline_us; /* of an operation under way */
-    hfd_slice code;                                /* of a failure: "RES-104" */
+    int64_t usual_us; /* its first estimate, which never moves: what is usual */
+    struct hfd_cause cause;
+    hfd_slice code;    /* of a failure: "RES-104" */
     hfd_slice message; /* what it waits for, why it failed, or why it is degraded */
     hfd_slice health;  /* of a ready one: "Healthy", "Progressing", "Degraded" */
     hfd_slice labels;  /* JSON object, without the driver's own */
@@ -67,11 +84,34 @@ struct hfd_overview_item {
     int64_t created_us;
 };
 
+/* Kinds of trouble, the gravest first. */
+enum hfd_overview_trouble {
+    HFD_OVERVIEW_FAILED,
+    HFD_OVERVIEW_STUCK,
+    HFD_OVERVIEW_DEGRADED,
+    HFD_OVERVIEW_TROUBLES
+};
+/** "failed", "stuck", "degraded". */
+const char *hfd_overview_trouble_name(enum hfd_overview_trouble trouble);
+
+/** A cause that resources in trouble have in common. */
+struct hfd_overview_cause {
+    enum hfd_overview_trouble trouble;
+    struct hfd_cause
+        cause; /* without words; a cause without reason is unknown, or stands for many */
+    int64_t count;
+    int64_t since_us;                /* of the oldest */
+    struct hfd_overview_item *items; /* the oldest: cause_size of the query */
+    size_t item_count;
+};
+
 struct hfd_overview {
     struct hfd_overview_item *items;
     size_t count;
     int64_t counts[HFD_STATE_COUNT];     /* of all that match everything but `states` */
     int64_t stuck_count, degraded_count; /* of the same */
+    struct hfd_overview_cause *causes;   /* of the same: by trouble, the most frequent first */
+    size_t cause_count;
     bool more;
     struct hfd_overview_place next; /* the place of the last item, when there are more */
     int64_t time_us;
@@ -89,9 +129,6 @@ HFD_MUST_CHECK hfd_rc hfd_overview_item_of(const struct hfd_ctx *c,
                                            const struct hfd_resource_row *row,
                                            struct hfd_overview_item *out);
 
-/** When an operation under way counts as stuck: twice its first estimate, at least 5 minutes. */
-int64_t hfd_overview_stuck_us(int64_t started_us, int64_t expected_us);
-
 /**
  * Writes the token of the next page: the place, the time of the first page, and what was asked for.
  * @return p is NULL when memory is short
@@ -105,5 +142,73 @@ hfd_slice hfd_overview_token(const struct hfd_overview_query *q, const struct hf
  */
 HFD_MUST_CHECK hfd_rc hfd_overview_go_on(hfd_slice token, struct hfd_overview_query *q,
                                          struct hfd_err *err);
+
+#define HFD_LATELY_US (24 * 3600 * INT64_C(1000000))
+#define HFD_LATELY_BARS_MAX 28
+
+/** The sums of a piece of time. */
+struct hfd_lately_bar {
+    int64_t orders;            /* creations and changes that were asked for */
+    int64_t failed;            /* operations that failed */
+    int64_t finished;          /* orders whose resource became ready */
+    int64_t median_us, p95_us; /* how long these took; 0 = there is none */
+};
+
+struct hfd_lately_range {
+    int64_t bar_us;
+    size_t count;
+    struct hfd_lately_bar all, bars[HFD_LATELY_BARS_MAX]; /* the oldest first */
+};
+
+struct hfd_lately {
+    struct hfd_lately_range day, week; /* bars of an hour, and of 6 hours */
+    int64_t first_us;                  /* the oldest action that is known; 0 = there is none */
+    int64_t whole_since_us; /* older actions were not looked at (HFD_DAY_MAX); 0 = all were */
+};
+
+/** Reads it as of c->now_us. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
+HFD_MUST_CHECK hfd_rc hfd_lately_read(const struct hfd_ctx *c, struct hfd_lately *out);
+
+#define HFD_ORPHANS_MAX 1000 /* of each kind in one list */
+
+struct hfd_orphans {
+    struct hfd_orphan_list list; /* by GUResID and age, clusters before nodepools */
+    bool more;                   /* there are more than the list has */
+    struct hfd_backend_orphans_state as;
+};
+
+/**
+ * Lists orphans. It reads the labels of all resources. Thread: reader.
+ * @param owner  whose; a remote has none but this server's
+ */
+HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_backend *ops,
+                                       const struct hfd_orphan_owner *owner, struct hfd_arena *mem,
+                                       struct hfd_orphans *out, struct hfd_err *err);
+
+/**
+ * Adds the objects of an adapter of this program whose resource has no row here. An item has the
+ * HyperFleet id of before, and its `error` names the object. Thread: reader.
+ */
+HFD_MUST_CHECK hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out);
+
+/** A caller asked for the list, so that the backend should renew it. Never waits. Thread: any. */
+void hfd_orphans_polled(const struct hfd_driver *d);
+
+struct hfd_orphan_choice {
+    hfd_slice id;
+    hfd_slice owner; /* the server that it must belong to; empty = this one */
+};
+
+/**
+ * Deletes an orphan in HyperFleet as a DELETE there would. A remote one is looked at once more and
+ * deleted later.
+ * @param out  as it is now, or was last; of a remote one: kind, id, name, and the label
+ * @return HFD_OK, HFD_NOT_FOUND (no such resource, or no such orphan is known), HFD_CONFLICT (it is
+ * no orphan of that server)
+ * Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_orphan_remove(const struct hfd_ctx *c, hfd_slice caller,
+                                        const struct hfd_orphan_choice *chosen,
+                                        struct hfd_fleet_deletion *out);
 
 #endif

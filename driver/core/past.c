@@ -3,7 +3,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/core/hint.h"
-#include "store/rows_past.h"
+#include "store/rows_history.h"
 
 #include <stdlib.h>
 
@@ -91,19 +91,29 @@ static bool all_done(const struct hfd_parts *parts, enum hfd_kind kind, hfd_slic
     return count > 0;
 }
 
+/* The adapters that decide for the parts of a kind; they are the same for all of them. */
+static struct hfd_adapter_names deciders_of(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                                            enum hfd_kind kind)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].view.kind == kind && parts->items[i].view.required.count > 0)
+            return parts->items[i].view.required;
+    return c->driver->fleet.required[kind];
+}
+
 /* Adds the milestones that the parts have reached and that `all` does not have yet. */
 static hfd_rc add_reached(const struct hfd_ctx *c, const struct hfd_parts *parts, bool deleting,
                           int64_t at_us, struct hfd_milestones *all)
 {
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
-        const struct hfd_adapter_names *required = &c->driver->fleet.required[kind];
+        const struct hfd_adapter_names required = deciders_of(c, parts, (enum hfd_kind)kind);
 
-        for (size_t i = 0; i < required->count && all->count < HFD_MILESTONES_MAX; i++) {
+        for (size_t i = 0; i < required.count && all->count < HFD_MILESTONES_MAX; i++) {
             hfd_slice name;
 
-            if (!all_done(parts, (enum hfd_kind)kind, required->items[i], deleting))
+            if (!all_done(parts, (enum hfd_kind)kind, required.items[i], deleting))
                 continue;
-            name = hfd_milestone_name((enum hfd_kind)kind, required->items[i], c->mem);
+            name = hfd_milestone_name((enum hfd_kind)kind, required.items[i], c->mem);
             if (name.p == NULL)
                 return fail_nomem(c);
             if (hfd_milestone_find(all, name) == NULL)
@@ -224,7 +234,8 @@ static int64_t median_of(const struct hfd_estimate_input *in, hfd_slice name)
     return times[count / 2];
 }
 
-/* When each required adapter usually is done, as milestones. */
+/* When each adapter that decides usually is done, as milestones. A remote's are those of the past.
+ */
 static hfd_rc usual_of(const struct hfd_ctx *c, const struct hfd_estimate_input *in, hfd_slice *out)
 {
     struct hfd_milestones usual = {.count = 0};
@@ -242,6 +253,14 @@ static hfd_rc usual_of(const struct hfd_ctx *c, const struct hfd_estimate_input 
             if (at_us > 0)
                 usual.items[usual.count++] = (struct hfd_milestone){name, at_us};
         }
+    }
+    for (size_t i = 0; hfd_driver_is_remote(c->driver) && i < in->past_count; i++) {
+        const struct hfd_milestones *seen = &in->past[i].milestones;
+
+        for (size_t k = 0; k < seen->count && usual.count < HFD_MILESTONES_MAX; k++)
+            if (hfd_milestone_find(&usual, seen->items[k].name) == NULL)
+                usual.items[usual.count++] =
+                    (struct hfd_milestone){seen->items[k].name, median_of(in, seen->items[k].name)};
     }
     return format_milestones(c, &usual, out);
 }

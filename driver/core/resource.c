@@ -1,20 +1,140 @@
-/* See resource.h. The decision tables are in life.c, the judgement is in outcome.c. */
+/* See resource.h. */
 #include "driver/core/resource.h"
 
 #include "driver/base/check.h"
-#include "driver/core/answer.h"
-#include "driver/core/apply.h"
+#include "driver/base/clock.h"
+#include "driver/base/foreign.h"
+#include "driver/base/trouble.h"
+#include "driver/core/driver.h"
 #include "driver/core/history.h"
-#include "driver/core/instance.h"
-#include "driver/core/judge.h"
+#include "driver/core/input.h"
 #include "driver/core/lookup.h"
+#include "driver/core/observe.h"
+#include "driver/core/output.h"
+#include "driver/core/parts.h"
 #include "driver/core/past.h"
-#include "driver/core/secrets.h"
-#include "store/rows_fleet.h"
+#include "driver/core/sources.h"
+#include "driver/core/transition.h"
+#include "driver/core/waiting.h"
+#include "store/roots.h"
 #include "store/rows_resource.h"
-#include "store/rows_part.h"
+#include "store/rows_wants.h"
+
+/* ---- answer ---- */
+
+/* From the settled row of a resource to the answer of a request. Thread: any, in a transaction. */
+
+#define SILENT_US (60 * HFD_US_PER_S) /* after a start adapters need a moment */
+#define SILENT_MAX_BYTES ((size_t)250)
+
+/*
+ * Gives what an operation waits for, and the adapters that are silent for every resource. The row
+ * cannot have these: it does not change when they come.
+ */
+static hfd_slice waits_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
+{
+    hfd_slice all = row->op_waits;
+    struct hfd_buf silent;
+
+    hfd_buf_init(&silent, SILENT_MAX_BYTES);
+    hfd_troubles_tell(HFD_TROUBLE_SILENT, c->now_us - SILENT_US, &silent);
+    if (silent.len > 0 && row->op_waits.len > 0)
+        all = hfd_arena_printf(c->mem, "%.*s%.*s",
+                               HFD_FOREIGN_CUT(row->op_waits, HFD_WAITING_MAX_BYTES - silent.len),
+                               (int)silent.len, silent.p);
+    hfd_buf_fini(&silent);
+    return all.p != NULL ? all : row->op_waits;
+}
+
+static struct hfd_hint hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
+{
+    const char *status = row->state == HFD_STATE_DELETING   ? "deleting"
+                         : row->state == HFD_STATE_UPDATING ? "updating"
+                                                            : "creating";
+
+    return hfd_hint_make(&(struct hfd_hint_input){
+        .status = status,
+        .started_us = row->op_started_us,
+        .estimate_us = row->op_estimate_us,
+        .deadline_us = row->op_deadline_us,
+        .now_us = c->now_us,
+        .plan = row->op_plan,
+        .message = waits_of(c, row),
+    });
+}
+
+/* A late deletion goes on: its error is answered, and not stored. */
+static hfd_rc answer_late(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                          struct hfd_answer_doc *out)
+{
+    struct hfd_outcome o;
+    hfd_rc rc = hfd_judge_outcome(c, row, NULL, &o);
+
+    if (rc != HFD_OK || HFD_NEVER(o.code == NULL))
+        return rc;
+    out->error = hfd_slice_of(o.code);
+    out->message = o.message;
+    return HFD_OK;
+}
+
+/* The answer of GET and DELETE. */
+static hfd_rc answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                         struct hfd_answer_doc *out)
+{
+    const bool late = row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, c->now_us);
+
+    out->decided = true;
+    out->answer = hfd_life_get((enum hfd_state)row->state, late);
+    switch (out->answer) {
+    case HFD_ANSWER_OUTPUT:
+        out->type = row->type;
+        out->values = hfd_output_values(row);
+        out->manifests = hfd_output_manifests(row);
+        return hfd_output_secrets(c, row, &out->secrets);
+    case HFD_ANSWER_FAILED:
+        out->error = row->fail_code;
+        out->message = row->fail_message;
+        return late ? answer_late(c, row, out) : HFD_OK;
+    case HFD_ANSWER_HINT:
+    case HFD_ANSWER_BUSY:
+        out->hint = hint_of(c, row);
+        return HFD_OK;
+    case HFD_ANSWER_ABSENT:
+        return HFD_OK;
+    }
+    return hfd_fail(c->err, HFD_CORRUPT, "resource %.*s is in no known state",
+                    HFD_SLICE_FMT(row->guresid));
+}
+
+/*
+ * The answer of PUT: with the cookie on 200, 202 and 409.
+ * @param conflict  409, with the hint of the operation in the way
+ */
+static hfd_rc answer_put(const struct hfd_ctx *c, const struct hfd_resource_row *row, bool conflict,
+                         struct hfd_answer_doc *out)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (conflict) {
+        /* A late deletion is still in the way: 409 with a hint, not 400 with its error. */
+        out->hint = hint_of(c, row);
+        out->answer = HFD_ANSWER_BUSY;
+        out->decided = true;
+    } else {
+        rc = answer_row(c, row, out);
+    }
+    out->has_cookie = rc == HFD_OK && out->answer != HFD_ANSWER_FAILED;
+    out->cookie = row->cookie;
+    return rc;
+}
+
+/* ---- resource ---- */
+
+/* The decision tables are in life.c, the judgement is in outcome.c. */
 
 #define INCARNATION_BYTES 8
+#define BUSY_FIELD_MAX_BYTES 100 /* of a field that a 409 names */
+#define BUSY_WAITS_MAX_BYTES 250 /* of what is waited for, in a 409 */
 
 /* A path for another kind: 204 would let the orchestrator forget what still exists. */
 static hfd_rc fail_other_path(const struct hfd_resource_row *row, struct hfd_err *err)
@@ -72,8 +192,7 @@ hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct 
     if (rc != HFD_OK)
         return rc;
     out->decided = !restorable;
-    return f.exists && !hfd_lookup_other_kind(call, &f.row) ? hfd_answer_row(&c, &f.row, out)
-                                                            : HFD_OK;
+    return f.exists && !hfd_lookup_other_kind(call, &f.row) ? answer_row(&c, &f.row, out) : HFD_OK;
 }
 
 hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call,
@@ -87,10 +206,65 @@ hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call
     rc = hfd_lookup_or_restore(&c, call, &f);
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row))
         return rc;
-    return hfd_answer_row(&c, &f.row, out);
+    return answer_row(&c, &f.row, out);
 }
 
 /* ---- PUT ---- */
+
+/*
+ * " in cluster.spec.region, and in others": where an order differs from the one under way. Empty
+ * if that cannot be told, as for secrets.
+ */
+static hfd_slice differs_in(const struct hfd_ctx *c, const struct hfd_call *call,
+                            const struct hfd_resource_row *row)
+{
+    struct hfd_resource_row copy = *row;
+    struct hfd_preview preview;
+    struct hfd_ctx own = *c;
+    struct hfd_err why;
+    const struct hfd_preview_part *first;
+    size_t fields = 0;
+    hfd_slice field;
+    bool anew, own_part;
+
+    own.err = &why; /* ignored: an order that is wrong is refused when it is repeated */
+    if (hfd_parts_preview(&own, call, &copy, &preview, &anew) != HFD_OK || preview.count == 0)
+        return HFD_SLICE("");
+    for (size_t i = 0; i < preview.count; i++)
+        fields += preview.parts[i].field_count > 0 ? preview.parts[i].field_count : 1;
+    first = &preview.parts[0];
+    field = first->field_count > 0 ? first->fields[0] : HFD_SLICE("");
+    own_part = first->kind == row->kind;
+    return hfd_arena_printf(
+        c->mem, " in %s%s%.*s%s%s%.*s%s", first->kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool",
+        own_part ? "" : "s[", own_part ? 0 : (int)first->name.len,
+        first->name.p != NULL ? first->name.p : "", own_part ? "" : "]", field.len > 0 ? "." : "",
+        HFD_FOREIGN_CUT(field, BUSY_FIELD_MAX_BYTES), fields > 1 ? ", and in others" : "");
+}
+
+hfd_rc hfd_resource_answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
+                                const struct hfd_resource_row *row, struct hfd_answer_doc *out)
+{
+    const bool deleting = row->state == HFD_STATE_DELETING;
+    const hfd_slice in = deleting || call->input == NULL ? HFD_SLICE("") : differs_in(c, call, row);
+    hfd_rc rc = answer_put(c, row, true, out);
+    char at[HFD_TIME_TEXT_MAX];
+    hfd_slice waits;
+
+    if (rc != HFD_OK)
+        return rc;
+    waits = out->hint.message;
+    (void)hfd_time_format_s(row->op_started_us, at);
+    out->hint.message = hfd_arena_printf(
+        c->mem, "%s since %.5sZ%s%.*s: repeat %s when that is done%s%.*s",
+        deleting ? "the resource is being deleted" : "another order is being created",
+        at + sizeof("2025-01-01T") - 1, deleting ? "" : "; this one differs", HFD_SLICE_FMT(in),
+        deleting ? "the order" : "it", waits.len > 0 ? ". Present state: " : "",
+        HFD_FOREIGN_CUT(waits, BUSY_WAITS_MAX_BYTES));
+    return in.p != NULL && out->hint.message.p != NULL
+               ? HFD_OK
+               : hfd_fail_nomem(c->err, "say what is under way");
+}
 
 hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
                              struct hfd_answer_doc *out, struct hfd_err *err)
@@ -113,9 +287,9 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
         return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
-        return hfd_answer_put(&c, &f.row, false, out);
+        return answer_put(&c, &f.row, false, out);
     case HFD_PUT_CONFLICT:
-        return hfd_answer_put(&c, &f.row, true, out);
+        return hfd_resource_answer_busy(&c, call, &f.row, out);
     case HFD_PUT_CREATE:
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
@@ -218,7 +392,7 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
     if (rc == HFD_OK)
         rc = hfd_resource_observe_others(c, row->guresid);
     if (rc == HFD_OK)
-        rc = hfd_answer_put(c, row, false, out);
+        rc = answer_put(c, row, false, out);
     out->to = (enum hfd_state)row->state;
     return rc;
 }
@@ -328,7 +502,7 @@ static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
         if (rc == HFD_OK)
             rc = hfd_resource_row_put(c->tx, row, c->err);
     }
-    return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
+    return rc == HFD_OK ? answer_put(c, row, false, out) : rc;
 }
 
 static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
@@ -341,7 +515,7 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
     case HFD_PUT_ANSWER:
         return put_same(c, call, row, out);
     case HFD_PUT_CONFLICT:
-        return hfd_answer_put(c, row, true, out);
+        return hfd_resource_answer_busy(c, call, row, out);
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
         return put_change(c, call, same, row, out);
@@ -405,7 +579,7 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
         return rc;
     if (f.row.state != HFD_STATE_DELETING || hfd_resource_overdue(&f.row, c.now_us))
         return HFD_OK;
-    return hfd_answer_row(&c, &f.row, out);
+    return answer_row(&c, &f.row, out);
 }
 
 /* Deletes the resource's own cluster or nodepool. A cluster takes its nodepools with it. */
@@ -437,7 +611,7 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
         rc = hfd_judge_waits(c, &parts, row);
         if (rc == HFD_OK)
             rc = hfd_resource_row_put(c->tx, row, c->err);
-        return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
+        return rc == HFD_OK ? answer_row(c, row, out) : rc;
     }
     if (rc == HFD_OK)
         rc = hfd_resource_move(c, row,
@@ -504,7 +678,7 @@ static hfd_rc answer_refusal(const struct hfd_ctx *c, struct hfd_resource_row *r
         row->op_deadline_us = c->now_us + REFUSAL_REPEATED_US;
         rc = hfd_resource_row_put(c->tx, row, c->err);
     }
-    return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
+    return rc == HFD_OK ? answer_row(c, row, out) : rc;
 }
 
 /* Finds the row, or makes a lost one again if something of it may be left. */
@@ -543,9 +717,36 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
     if (f.row.state == HFD_STATE_DELETING && !hfd_resource_overdue(&f.row, c.now_us))
-        return hfd_answer_row(&c, &f.row, out);
+        return answer_row(&c, &f.row, out);
     rc = is_refused(&c, &f.row, &refused);
     if (rc != HFD_OK)
         return rc;
     return refused ? answer_refusal(&c, &f.row, out) : start_delete(&c, call, &f.row, out);
+}
+
+/* ---- wants ---- */
+
+hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err)
+{
+    const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
+    hfd_rc rc = hfd_root_resource(tx, call->guresid, err);
+
+    if (rc == HFD_OK && call->input->cluster_guresid.len > 0)
+        rc = hfd_root_resource(tx, call->input->cluster_guresid, err);
+    if (rc == HFD_OK && call->input->cluster_id.len > 0)
+        rc = hfd_root_fleet(tx, call->input->cluster_id, err);
+    if (rc == HFD_OK)
+        rc = hfd_wants_resource(tx, call->guresid, err);
+    return rc == HFD_OK ? hfd_apply_wants(&c, call) : rc;
+}
+
+hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
+                                 struct hfd_err *err)
+{
+    const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, call->guresid};
+    hfd_rc rc = hfd_root_resource(tx, call->guresid, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_wants_deletion(tx, call->guresid, err);
+    return rc == HFD_OK ? hfd_history_row_wants(tx, &subject, HFD_HISTORY_MAX, err) : rc;
 }

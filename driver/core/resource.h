@@ -2,12 +2,13 @@
  * The driver contract: PUT, GET and DELETE of a GUResID as transaction functions. Source: Humanitec
  * Driver API 0.9.3; where it is silent, the decision tables in life.h. Thread: any reader for
  * hfd_resource_get and the peeks, else writer.
+ *
+ * Names the rows that the commands of the Driver API will read: hfd_job.wants. Thread: writer.
  */
 #ifndef HFD_CORE_RESOURCE_H
 #define HFD_CORE_RESOURCE_H
 
 #include "driver/core/driver.h"
-#include "driver/core/observe.h"
 
 /**
  * Answers a GET. out->decided is false for a lost row that hfd_resource_get_restored can make
@@ -35,6 +36,14 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call
                                        struct hfd_answer_doc *out, struct hfd_err *err);
 
 /**
+ * Answers a PUT that another operation is in the way of: 409 with its hint. The message says since
+ * when, and in which field the order differs. Writes nothing.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
+                                               const struct hfd_resource_row *row,
+                                               struct hfd_answer_doc *out);
+
+/**
  * Says how a PUT deals with an existing resource.
  * @param same  the input is the one of the present state
  */
@@ -51,5 +60,12 @@ HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct 
 /** Carries out a DELETE. @return HFD_OK, HFD_INVALID (a path for another kind), HFD_COOKIE */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
                                           struct hfd_answer_doc *out, struct hfd_err *err);
+
+/** Names the rows that hfd_resource_put will read. Its outcome means nothing. */
+HFD_MUST_CHECK hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call,
+                                             struct hfd_err *err);
+/** Names the rows that hfd_resource_delete will read. */
+HFD_MUST_CHECK hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
+                                                struct hfd_err *err);
 
 #endif

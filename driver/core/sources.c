@@ -1,13 +1,17 @@
 /* See sources.h. */
 #include "driver/core/sources.h"
 
-#include "driver/health/objects.h"
-#include "driver/health/read.h"
-#include "driver/status/kept.h"
-#include "driver/status/query.h"
-#include "store/rows_watch.h"
+#include "driver/core/driver.h"
+#include "driver/core/parts.h"
+#include "driver/health/document.h"
+#include "driver/status/status.h"
+#include "store/rows_history.h"
+#include "store/rows_report.h"
+#include "store/rows_resource.h"
 
-#define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* to read one report */
+/* ---- sources ---- */
+
+#define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* for one cluster, nodepool or report */
 #define PROVIDER_NONE "hyperfleet"
 #define ROOM_FIRST 16
 
@@ -114,8 +118,7 @@ static bool names_have(struct hfd_adapter_names names, hfd_slice name)
 
 bool hfd_sources_unknown(const struct hfd_ctx *c, enum hfd_kind kind)
 {
-    return c->driver->fleet.required[kind].count == 0 &&
-           !hfd_slice_is(c->driver->backend, "embedded");
+    return c->driver->fleet.required[kind].count == 0 && hfd_driver_is_remote(c->driver);
 }
 
 static struct hfd_source source_of(const struct hfd_source_part *part, hfd_slice app)
@@ -189,17 +192,19 @@ static hfd_rc whole_conditions(const struct hfd_ctx *c, const struct hfd_report_
 static hfd_rc judge(const struct hfd_ctx *c, const struct hfd_source_part *part,
                     const struct hfd_report_row *row, struct hfd_source *source)
 {
-    const int64_t generation =
-        part->row->deleted_us != 0 ? part->row->generation : part->generation;
+    const bool deleting = part->row->deleted_us != 0;
+    const int64_t generation = deleting ? part->row->generation : part->generation;
+    /* A deletion raises the generation by one. Until a report is about it, the last one holds. */
+    const bool holds = deleting && row->observed_generation == generation - 1;
     struct hfd_status_report report = {
         .reported = true,
-        .at_generation = !part->pending && row->observed_generation >= generation,
-        .in_operation = row->received_us > 0 && row->received_us >= part->started_us,
-        .deleting = part->row->deleted_us != 0,
+        .at_generation = !part->pending && (holds || row->observed_generation >= generation),
+        .in_operation = !holds && row->received_us > 0 && row->received_us >= part->started_us,
+        .deleting = deleting,
     };
     const struct hfd_condition *observed;
     struct hfd_conditions cs;
-    hfd_rc rc = hfd_conditions_parse(row->conditions, c->mem, &cs, c->err);
+    hfd_rc rc = hfd_fleet_conditions(c->tx, row->conditions, c->mem, &cs, c->err);
 
     if (rc != HFD_OK)
         return rc;
@@ -209,10 +214,10 @@ static hfd_rc judge(const struct hfd_ctx *c, const struct hfd_source_part *part,
     report.finalized = status_of(&cs, "Finalized");
     observed = hfd_condition_find(&cs, HFD_SLICE(HFD_OBSERVER_CONDITION));
     source->has_document = observed != NULL;
+    source->done = report.at_generation && !deleting && report.available == HFD_STATUS_TRUE;
     if (observed != NULL)
         rc = is_stale(c, row, &report.stale);
-    source->counted = names_have(c->driver->fleet.required[source->kind], source->app) ||
-                      hfd_sources_unknown(c, source->kind) ||
+    source->counted = names_have(part->required, source->app) ||
                       (observed != NULL && observed->status != HFD_STATUS_UNKNOWN);
     hfd_status_judge(&report, &source->verdict);
     return rc == HFD_OK ? say_waiting(c, &cs, source) : rc;
@@ -245,19 +250,42 @@ static bool has_reported(const struct hfd_report_list *list, hfd_slice adapter)
     return false;
 }
 
+static hfd_rc read_deciders(const struct hfd_ctx *c, const struct hfd_report_list *list,
+                            struct hfd_source_part *part)
+{
+    hfd_slice *names = hfd_arena_array(c->mem, list->count + 1, sizeof(*names));
+    const struct hfd_adapter_names reported = {names, list->count};
+    struct hfd_conditions cs = {NULL, 0};
+    hfd_rc rc = HFD_OK;
+
+    if (names == NULL)
+        return fail_nomem(c);
+    for (size_t i = 0; i < list->count; i++)
+        names[i] = list->rows[i].adapter;
+    if (hfd_driver_is_remote(c->driver) && part->row->conditions.len > 0)
+        rc = hfd_fleet_conditions(c->tx, part->row->conditions, c->mem, &cs, c->err);
+    return rc == HFD_OK
+               ? hfd_part_deciders(c,
+                                   &(struct hfd_part_seen){part->row->kind, part->row->ready, &cs},
+                                   &reported, &part->required)
+               : rc;
+}
+
 hfd_rc hfd_sources_add_part(const struct hfd_ctx *c, const struct hfd_source_part *part,
                             struct hfd_sources *out)
 {
-    const struct hfd_adapter_names required = c->driver->fleet.required[part->row->kind];
+    struct hfd_source_part of = *part;
     struct hfd_report_list list;
     hfd_rc rc = hfd_report_row_heads(c->tx, part->row->id, c->mem, &list, c->err);
 
     if (rc == HFD_OK)
-        rc = add_reports(c, part, &list, out);
-    for (size_t i = 0; rc == HFD_OK && i < required.count; i++) {
-        struct hfd_source source = source_of(part, required.items[i]);
+        rc = read_deciders(c, &list, &of);
+    if (rc == HFD_OK)
+        rc = add_reports(c, &of, &list, out);
+    for (size_t i = 0; rc == HFD_OK && i < of.required.count; i++) {
+        struct hfd_source source = source_of(part, of.required.items[i]);
 
-        if (has_reported(&list, required.items[i]))
+        if (has_reported(&list, of.required.items[i]))
             continue;
         source.counted = true;
         source.waiting = HFD_SLICE("has not reported");
@@ -381,4 +409,272 @@ hfd_rc hfd_source_each(const struct hfd_ctx *c, const struct hfd_source *source,
                        void *arg)
 {
     return source->ended ? each_kept(c, source, fn, arg) : each_live(c, source, fn, arg);
+}
+
+/* ---- instance ---- */
+
+/* The ended instances of a subject whose objects are kept. */
+#define HFD_INSTANCES_KEPT 10
+#define KEPT_MAX_BYTES ((size_t)4 * 1024 * 1024) /* of the objects of one report */
+
+/* The instance that ends. */
+struct ending {
+    const struct hfd_ctx *c;
+    struct hfd_history_subject subject;
+    int64_t instance;
+    int64_t started_us;
+    bool removed;
+    struct hfd_arena *mem; /* keeps the rows of out */
+    struct hfd_instance *out;
+};
+
+/* ---- rows ---- */
+
+static hfd_rc own(const struct ending *e, hfd_slice *text)
+{
+    *text = hfd_arena_dup(e->mem, *text);
+    return text->p != NULL ? HFD_OK : hfd_fail_nomem(e->c->err, "keep the objects of an instance");
+}
+
+/* Adds a row with copies of its texts. */
+static hfd_rc add_row(const struct ending *e, const struct hfd_ended_row *row)
+{
+    struct hfd_instance *out = e->out;
+    struct hfd_ended_row copy = *row;
+    hfd_slice *const texts[] = {&copy.id,       &copy.fleet_id, &copy.adapter, &copy.name,
+                                &copy.provider, &copy.cluster,  &copy.counts,  &copy.objects};
+    hfd_rc rc = HFD_OK;
+
+    if (out->count == out->room) {
+        const size_t room = out->room > 0 ? 2 * out->room : 8;
+        struct hfd_ended_row *rows = hfd_arena_array(e->mem, room, sizeof(*rows));
+
+        if (rows == NULL)
+            return hfd_fail_nomem(e->c->err, "keep the objects of an instance");
+        for (size_t i = 0; i < out->count; i++)
+            rows[i] = out->rows[i];
+        out->rows = rows;
+        out->room = room;
+    }
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(texts) / sizeof(texts[0]); i++)
+        rc = own(e, texts[i]);
+    if (rc == HFD_OK)
+        out->rows[out->count++] = copy;
+    return rc;
+}
+
+hfd_rc hfd_instance_keep(const struct hfd_ctx *c, const struct hfd_instance *instance)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < instance->count; i++)
+        rc = hfd_ended_row_put(c->tx, &instance->rows[i], HFD_INSTANCES_KEPT, c->err);
+    return rc;
+}
+
+/* ---- reports ---- */
+
+static hfd_rc keep_object(void *arg, const struct hfd_source_entry *entry)
+{
+    struct hfd_object object = *entry->object;
+
+    if (object.provider.len == 0 && object.cluster.len == 0) {
+        object.provider = entry->source->provider;
+        object.cluster = entry->source->cluster;
+    }
+    hfd_kept_add(arg, &object);
+    return HFD_OK;
+}
+
+/* The objects of a report, in their kept form; empty when that would be too large. */
+static hfd_rc keep_objects(const struct hfd_ctx *c, const struct hfd_source *source, hfd_slice *out)
+{
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    *out = HFD_SLICE("");
+    if (hfd_object_counts_none(&source->counts))
+        return HFD_OK;
+    hfd_buf_init(&b, KEPT_MAX_BYTES);
+    rc = hfd_source_each(c, source, keep_object, &b);
+    if (rc == HFD_OK)
+        rc = hfd_buf_to_arena(&b, c->mem, out, c->err);
+    hfd_buf_fini(&b);
+    if (rc != HFD_LIMIT)
+        return rc;
+    *out = HFD_SLICE("");
+    return HFD_OK;
+}
+
+static hfd_rc keep_source(const struct ending *e, const struct hfd_source *source)
+{
+    struct hfd_status_verdict verdict = source->verdict;
+    struct hfd_ended_row row = {
+        .about = e->subject.about,
+        .id = e->subject.id,
+        .instance = e->instance,
+        .fleet_id = source->fleet_id,
+        .adapter = source->app,
+        .kind = source->kind,
+        .name = source->name,
+        .provider = source->provider,
+        .cluster = source->cluster,
+        .counted = source->counted,
+    };
+    hfd_rc rc = keep_objects(e->c, source, &row.objects);
+
+    if (e->removed)
+        hfd_status_judge(&(struct hfd_status_report){.removed = true}, &verdict);
+    row.verdict = hfd_kept_verdict_format(&verdict);
+    if (rc == HFD_OK && hfd_object_counts_format(&source->counts, e->c->mem, &row.counts) != HFD_OK)
+        rc = hfd_fail_nomem(e->c->err, "keep the objects of an instance");
+    return rc == HFD_OK ? add_row(e, &row) : rc;
+}
+
+static hfd_rc keep_part(const struct ending *e, const struct hfd_source_part *part)
+{
+    struct hfd_sources sources = {NULL, 0, 0};
+    hfd_rc rc = hfd_sources_add_part(e->c, part, &sources);
+
+    for (size_t i = 0; rc == HFD_OK && i < sources.count; i++)
+        rc = keep_source(e, &sources.items[i]);
+    return rc;
+}
+
+/* The cluster of a cluster or nodepool. */
+static hfd_slice cluster_of(const struct hfd_fleet_row *row)
+{
+    return row->kind == HFD_KIND_CLUSTER ? row->id : row->owner_id;
+}
+
+/* Keeps a part as it stands. Each has an arena of its own: all together may be large. */
+static hfd_rc keep_row(const struct ending *e, const struct hfd_fleet_row *row, int64_t generation,
+                       bool pending)
+{
+    struct hfd_source_part part = {
+        .row = row, .generation = generation, .started_us = e->started_us, .pending = pending};
+    struct ending inner = *e;
+    struct hfd_ctx c = *e->c;
+    struct hfd_arena scratch;
+    struct hfd_place place;
+    hfd_rc rc;
+
+    hfd_arena_init(&scratch, SCRATCH_MAX_BYTES);
+    c.mem = &scratch;
+    inner.c = &c;
+    rc = hfd_place_read(&c, cluster_of(row), &place);
+    part.place = &place;
+    if (rc == HFD_OK)
+        rc = keep_part(&inner, &part);
+    hfd_arena_fini(&scratch);
+    return rc;
+}
+
+/* ---- driver resources ---- */
+
+static struct ending ending_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                               struct hfd_instance *out)
+{
+    return (struct ending){.c = c,
+                           .subject = {HFD_ABOUT_RESOURCE, row->guresid},
+                           .instance = row->instance,
+                           .started_us = row->op_started_us,
+                           .mem = c->mem,
+                           .out = out};
+}
+
+hfd_rc hfd_instance_read(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                         struct hfd_instance *out)
+{
+    const struct ending e = ending_of(c, row, out);
+    struct hfd_part_list parts;
+    hfd_rc rc = hfd_part_row_list(c->tx, row->guresid, c->mem, &parts, c->err);
+
+    *out = (struct hfd_instance){NULL, 0, 0};
+    for (size_t i = 0; rc == HFD_OK && i < parts.count; i++) {
+        const struct hfd_part_row *part = &parts.rows[i];
+        struct hfd_fleet_row fleet;
+
+        rc = hfd_fleet_row_get(c->tx, part->fleet_id, c->mem, &fleet, c->err);
+        if (rc == HFD_OK)
+            rc = keep_row(&e, &fleet, part->generation, part->pending);
+        else if (rc == HFD_NOT_FOUND)
+            rc = HFD_OK;
+    }
+    return rc;
+}
+
+/* A nodepool that the order no longer has leaves its instance. */
+static hfd_rc end_part(const struct hfd_ctx *c, const struct hfd_part_row *part,
+                       const struct hfd_fleet_row *row)
+{
+    struct hfd_instance instance = {NULL, 0, 0};
+    struct hfd_resource_row resource;
+    struct ending e;
+    hfd_rc rc;
+
+    if (part->leaving)
+        return HFD_OK;
+    rc = hfd_resource_row_get(c->tx, part->guresid, c->mem, &resource, c->err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    e = ending_of(c, &resource, &instance);
+    e.removed = true;
+    rc = keep_row(&e, row, part->generation, part->pending);
+    return rc == HFD_OK ? hfd_instance_keep(c, &instance) : rc;
+}
+
+/* ---- clusters that no driver resource has ---- */
+
+static hfd_rc keep_nodepools(const struct ending *e, hfd_slice cluster_id)
+{
+    struct hfd_fleet_list list;
+    hfd_rc rc = hfd_fleet_row_children(e->c->tx, cluster_id, e->c->mem, &list, e->c->err);
+
+    for (size_t i = 0; rc == HFD_OK && i < list.count; i++)
+        rc = keep_row(e, &list.rows[i], list.rows[i].generation, false);
+    return rc;
+}
+
+/*
+ * A cluster with the label of a GUResID is in the history of that resource, or an orphan. A
+ * nodepool that is removed alone leaves its instance.
+ */
+static hfd_rc end_own(const struct hfd_ctx *c, const struct hfd_fleet_row *row, bool removed)
+{
+    struct hfd_instance instance = {NULL, 0, 0};
+    struct ending e = {.c = c,
+                       .subject = {HFD_ABOUT_CLUSTER, cluster_of(row)},
+                       .started_us = row->updated_us,
+                       .removed = removed,
+                       .mem = c->mem,
+                       .out = &instance};
+    struct hfd_place place;
+    hfd_rc rc = hfd_place_read(c, cluster_of(row), &place);
+
+    if (rc != HFD_OK || !place.exists || place.labelled)
+        return rc;
+    if (row->kind == HFD_KIND_NODEPOOL && !(removed && place.deleting))
+        return HFD_OK;
+    e.instance = place.generation - (place.deleting ? 1 : 0);
+    rc = keep_row(&e, row, row->generation, false);
+    if (rc == HFD_OK && !removed)
+        rc = keep_nodepools(&e, row->id);
+    return rc == HFD_OK ? hfd_instance_keep(c, &instance) : rc;
+}
+
+hfd_rc hfd_instance_ending(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                           const struct hfd_fleet_row *row, bool removed, struct hfd_err *err)
+{
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = hfd_driver_of_fleet(call->fleet),
+                              .now_us = call->now_us,
+                              .mem = call->mem,
+                              .err = err};
+    struct hfd_part_row part;
+    hfd_rc rc = hfd_part_row_by_fleet(tx, row->id, call->mem, &part, err);
+
+    if (rc == HFD_NOT_FOUND)
+        return end_own(&c, row, removed);
+    return rc == HFD_OK && removed ? end_part(&c, &part, row) : rc;
 }

@@ -2,13 +2,17 @@
  * The sources of objects for EMCO's status query. A source is the report of an adapter on a cluster
  * or nodepool, or what was kept of it when an instance ended. Thread: any, inside a transaction
  * function.
+ *
+ * The end of an instance. The objects that its reports list are kept with the history, for EMCO's
+ * status query. An instance ends when another one begins, or when its
+ * cluster or nodepool is removed. Thread: writer, inside a transaction function.
  */
 #ifndef HFD_CORE_SOURCES_H
 #define HFD_CORE_SOURCES_H
 
 #include "driver/core/driver.h"
-#include "driver/status/rules.h"
-#include "store/rows_ended.h"
+#include "driver/status/status.h"
+#include "store/rows_history.h"
 
 /** Where a cluster is, as EMCO names it. */
 struct hfd_place {
@@ -36,6 +40,7 @@ struct hfd_source {
     bool counted;                /* its objects decide the status of the instance */
     bool ended;                  /* of an instance that has ended: objects are in `kept` */
     bool has_document;           /* the report has a PacemakerCluster document */
+    bool done;                   /* the adapter is; while nothing is being deleted */
     struct hfd_status_verdict verdict;
     struct hfd_object_counts counts; /* none: a pseudo-object stands for it */
     hfd_slice kept;
@@ -52,9 +57,10 @@ struct hfd_sources {
 struct hfd_source_part {
     const struct hfd_fleet_row *row;
     const struct hfd_place *place;
-    int64_t generation; /* that the operation has made */
-    int64_t started_us; /* of the operation */
-    bool pending;       /* HyperFleet has not taken what was last asked for */
+    int64_t generation;                /* that the operation has made */
+    int64_t started_us;                /* of the operation */
+    bool pending;                      /* HyperFleet has not taken what was last asked for */
+    struct hfd_adapter_names required; /* set by hfd_sources_add_part: that decide */
 };
 
 /** Adds the adapters of a part: those that have reported, and required ones that have not. */
@@ -89,5 +95,26 @@ typedef hfd_rc hfd_source_fn(void *arg, const struct hfd_source_entry *entry);
  */
 HFD_MUST_CHECK hfd_rc hfd_source_each(const struct hfd_ctx *c, const struct hfd_source *source,
                                       hfd_source_fn *fn, void *arg);
+
+/** The reports of an instance that may end. */
+struct hfd_instance {
+    struct hfd_ended_row *rows; /* in c->mem */
+    size_t count, room;
+};
+
+/** Reads the present instance of a resource, before anything changes. Writes nothing. */
+HFD_MUST_CHECK hfd_rc hfd_instance_read(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                                        struct hfd_instance *out);
+/** Keeps it: another one has begun. */
+HFD_MUST_CHECK hfd_rc hfd_instance_keep(const struct hfd_ctx *c,
+                                        const struct hfd_instance *instance);
+
+/**
+ * hfd_fleet.ending: a cluster or nodepool is removed, or a PATCH changes it.
+ * @param call  its fleet is a driver's
+ */
+HFD_MUST_CHECK hfd_rc hfd_instance_ending(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                          const struct hfd_fleet_row *row, bool removed,
+                                          struct hfd_err *err);
 
 #endif

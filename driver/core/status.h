@@ -8,7 +8,7 @@
 #define HFD_CORE_STATUS_H
 
 #include "driver/core/driver.h"
-#include "driver/status/view.h"
+#include "driver/status/status.h"
 
 /**
  * Answers the query of a driver resource, also of one that was removed within driver.tombstone.

@@ -2,6 +2,9 @@
  * The one place that moves the state of a driver resource. A move checks the arrow (life.h) and the
  * row's invariant, writes history, counts, and logs one line per outcome once it is on disk.
  * Thread: writer, inside a transaction function, if not said otherwise.
+ *
+ * From the parts of a resource to where it stands: outcome.h, applied to its row. Thread: any for
+ * hfd_judge_outcome and hfd_judge_late, else writer; inside a transaction function.
  */
 #ifndef HFD_CORE_TRANSITION_H
 #define HFD_CORE_TRANSITION_H
@@ -12,7 +15,7 @@ struct hfd_move {
     enum hfd_state to;
     int64_t at_us;               /* becomes updated_us */
     const char *code;            /* to FAILED: "RES-104" */
-    hfd_slice message;           /* to FAILED */
+    hfd_slice message, cause;    /* to FAILED */
     const struct hfd_part *main; /* hfd_parts_main, for history and log; NULL = unknown */
     bool adopted;                /* from ABSENT: its row was made again from HyperFleet */
 };
@@ -37,15 +40,6 @@ HFD_MUST_CHECK hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd
 void hfd_resource_set_op(const struct hfd_ctx *c, enum hfd_op op, struct hfd_resource_row *row);
 /** CREATING, UPDATING or DELETING. */
 enum hfd_state hfd_resource_state_of_op(enum hfd_op op);
-
-/**
- * Notes the health of a ready resource: "degraded" and, once it is healthy again, "recovered", each
- * in history, metrics and log. Sets row->degraded.
- */
-HFD_MUST_CHECK hfd_rc hfd_resource_note_health(const struct hfd_ctx *c,
-                                               const struct hfd_outcome *outcome,
-                                               const struct hfd_part *main,
-                                               struct hfd_resource_row *row);
 
 /**
  * Checks what holds for a row in its state. Asserted by each move.
@@ -77,5 +71,30 @@ static inline bool hfd_resource_overdue(const struct hfd_resource_row *row, int6
 {
     return now_us >= row->op_deadline_us;
 }
+
+/** Judges what the parts and the operation of a row mean now. parts: NULL = read here. */
+HFD_MUST_CHECK hfd_rc hfd_judge_outcome(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                                        const struct hfd_parts *parts, struct hfd_outcome *out);
+
+/**
+ * Settles a row: an operation in progress whose deadline has passed has failed at its deadline.
+ * @param late  set if it has; the caller applies it to a copy, or moves the row
+ */
+HFD_MUST_CHECK hfd_rc hfd_judge_late(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                                     struct hfd_move *late, bool *is_late);
+
+/**
+ * Sets row->op_waits: what an operation in progress waits for; empty without one. Sets row->cause
+ * with one. The row is not written.
+ */
+HFD_MUST_CHECK hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                                      struct hfd_resource_row *row);
+
+/**
+ * Moves a row to what its parts say, and notes its health. A row that is ready afterwards has its
+ * output, one in progress its op_waits. The row is not written.
+ */
+HFD_MUST_CHECK hfd_rc hfd_judge_row(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                                    struct hfd_resource_row *row);
 
 #endif

@@ -1,13 +1,27 @@
+/* See aggregate.h. */
+#include "driver/fleet/aggregate.h"
+
+#include "driver/base/buf.h"
+#include "driver/base/clock.h"
+#include "driver/base/foreign.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/base/nearest.h"
+#include "driver/base/slice.h"
+#include "driver/base/trouble.h"
+#include "driver/fleet/condition.h"
+#include "driver/fleet/reconciled.h"
+#include "store/store.h"
+
+#include <stdlib.h>
+
+/* ---- aggregate ---- */
+
 /*
  * The aggregation tables of the HyperFleet API. The letters in the comments name the rows of
  * README.md in this folder. Status, generation and times change only as a row says. Reason and
  * message are written again after every report.
  */
-#include "driver/fleet/aggregate.h"
-
-#include <stdlib.h>
-
-#include "driver/fleet/reconciled.h"
 
 /* The first conditions of every resource, in this order; those of its adapters follow. */
 enum first {
@@ -39,6 +53,7 @@ struct survey {
     bool all_stored; /* all have reported, at any generation */
     bool all_at;
     bool all_true;  /* all_at, and all are True */
+    bool any_false; /* one at that generation is False */
     int64_t min_us; /* the earliest report time at that generation; INT64_MAX when there is none */
 };
 
@@ -72,18 +87,20 @@ static bool ready_at_generation(const struct hfd_agg_input *in, const struct hfd
 
 static struct survey survey_at(const struct work *w, int64_t generation, bool of_ready)
 {
-    struct survey s = {true, true, true, INT64_MAX};
+    struct survey s = {true, true, true, false, INT64_MAX};
 
     for (size_t i = 0; i < w->in->required.count; i++) {
         const struct hfd_agg_report *r = w->stored[i];
         const bool at = r != NULL && r->observed_generation == generation;
+        enum hfd_status word;
 
         s.all_stored = s.all_stored && r != NULL;
         s.all_at = s.all_at && at;
         if (!at)
             continue;
-        s.all_true =
-            s.all_true && (of_ready ? ready_word(w->in, r) : r->available) == HFD_STATUS_TRUE;
+        word = of_ready ? ready_word(w->in, r) : r->available;
+        s.all_true = s.all_true && word == HFD_STATUS_TRUE;
+        s.any_false = s.any_false || word == HFD_STATUS_FALSE;
         if (r->observed_us < s.min_us)
             s.min_us = r->observed_us;
     }
@@ -119,8 +136,8 @@ static void move_ready(const struct work *w, struct hfd_condition *c)
 }
 
 /*
- * Applies the rows of Available, for a report with Available=True (TA) and with Available=False
- * (FA).
+ * Applies the rows of Available. They read the stored reports and not the last one alone, so that
+ * the order of two reports of one generation does not matter.
  */
 static void move_available(const struct work *w, struct hfd_condition *c)
 {
@@ -128,19 +145,14 @@ static void move_available(const struct work *w, struct hfd_condition *c)
     const struct survey s = survey_at(w, e->observed_generation, false);
     const bool was_true = c->status == HFD_STATUS_TRUE;
 
-    if (!s.all_at || e->available == HFD_STATUS_UNKNOWN) /* TA3, FA3: no change */
+    if (!s.all_at || (!s.all_true && !s.any_false)) /* TA3, FA3: no change */
         return;
-    /* TA3 with decision 1 of driver/README.md: the tracked generation stays. */
-    if (e->available == HFD_STATUS_TRUE && !s.all_true)
-        return;
-    if (was_true == (e->available == HFD_STATUS_TRUE)) { /* TA2, FA1 */
-        c->last_updated_us = s.min_us;
-    } else {
-        c->status = e->available;
-        c->last_updated_us =
-            e->available == HFD_STATUS_TRUE ? s.min_us : e->observed_us; /* TA1, FA2 */
-        c->last_transition_us = e->observed_us;
-    }
+    c->last_updated_us = s.min_us; /* TA1, TA2, FA1 */
+    if (was_true != s.all_true)
+        c->last_transition_us = e->observed_us; /* TA1, FA2 */
+    if (was_true && s.any_false)
+        c->last_updated_us = e->observed_us; /* FA2 */
+    c->status = s.all_true ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
     c->observed_generation = e->observed_generation;
 }
 
@@ -299,17 +311,13 @@ static hfd_rc describe_not_available(const struct work *w, struct hfd_condition 
 static hfd_rc describe_available(const struct work *w, struct hfd_condition *c)
 {
     const struct survey s = survey_at(w, w->in->event->observed_generation, false);
-    bool any_false = false;
 
     if (c->status == HFD_STATUS_TRUE) {
         c->reason = HFD_SLICE("ResourceAvailable");
         c->message = hfd_arena_printf(w->mem, "%s is accessible", w->in->kind_name);
         return c->message.p != NULL ? HFD_OK : HFD_NOMEM;
     }
-    for (size_t i = 0; i < w->in->required.count; i++)
-        any_false =
-            any_false || (w->stored[i] != NULL && w->stored[i]->available == HFD_STATUS_FALSE);
-    if (s.all_at && any_false)
+    if (s.all_at && s.any_false)
         return describe_not_available(w, c);
     c->reason = HFD_SLICE("AdaptersNotAtSameGeneration");
     c->message = HFD_SLICE("Required adapters do not report a consistent Available state");
@@ -380,7 +388,7 @@ static void describe_observer(const struct work *w)
     w->out->items[w->out->count++] = (struct hfd_condition){
         .type = type,
         .status = status,
-        .reason = is_degraded(r) ? HFD_SLICE("PacemakerUnhealthy") : r->reason,
+        .reason = r->reason,
         .message = r->message,
         .observed_generation = r->observed_generation,
         .created_us = prev != NULL ? prev->created_us : w->in->now_us,
@@ -594,4 +602,130 @@ bool hfd_agg_finalized(const struct hfd_agg_input *in)
             return false;
     }
     return !in->has_children;
+}
+
+/* ---- verdict ---- */
+
+/* Why the report is older than the stored one, or of a future generation; NULL if it is not. */
+static const char *why_stale(const struct hfd_verdict_input *in)
+{
+    if (in->observed_generation > in->generation)
+        return "ahead"; /* D1 */
+    if (!in->has_prev || in->observed_generation > in->prev_generation)
+        return NULL;
+    if (in->observed_generation < in->prev_generation)
+        return "behind";                                            /* D2 */
+    return in->observed_us < in->prev_observed_us ? "older" : NULL; /* D5 */
+}
+
+static const char *first_missing(const struct hfd_verdict_input *in)
+{
+    if (!in->has_available)
+        return "Available";
+    if (!in->has_applied)
+        return "Applied";
+    return in->has_health ? NULL : "Health";
+}
+
+static bool is_repeat(const struct hfd_verdict_input *in)
+{
+    return in->has_prev && in->observed_generation == in->prev_generation &&
+           in->observed_us == in->prev_observed_us && in->same_content;
+}
+
+enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **why)
+{
+    *why = why_stale(in);
+    if (*why != NULL)
+        return HFD_VERDICT_DISCARD;
+    *why = first_missing(in);
+    if (*why != NULL) /* D3 */
+        return HFD_VERDICT_REJECT;
+    if (in->available == HFD_STATUS_UNKNOWN && !in->keeps_unknown &&
+        !(in->deleting && in->finalized_true)) { /* D4, D7 */
+        *why = "unknown";
+        return HFD_VERDICT_DISCARD;
+    }
+    return is_repeat(in) ? HFD_VERDICT_REPEAT : HFD_VERDICT_STORE; /* D6 */
+}
+
+/* ---- not required ---- */
+
+#define ADAPTER_MAX_BYTES 64 /* a label has no more */
+#define LINE_MAX_BYTES 1024
+
+/* A report that waits for the commit. */
+struct not_required_note {
+    const struct hfd_adapter_names *required;
+    char adapter[ADAPTER_MAX_BYTES + 1];
+};
+
+/*
+ * Finds the required adapter whose name a given one misspells.
+ * @return its name, which lives as long as the list; empty when none is near
+ */
+static hfd_slice fleet_required_near(hfd_slice adapter, const struct hfd_adapter_names *required)
+{
+    struct hfd_nearest n = hfd_nearest_to(adapter);
+    hfd_slice near = HFD_SLICE("");
+
+    for (size_t i = 0; i < required->count; i++)
+        if (hfd_nearest_consider(&n, required->items[i]))
+            near = required->items[i];
+    return near;
+}
+
+static void note_problem(const struct not_required_note *n)
+{
+    const hfd_slice near = fleet_required_near(hfd_slice_of(n->adapter), n->required);
+    char words[128] = "reports, and is not required";
+
+    if (near.len > 0)
+        (void)snprintf(words, sizeof(words), "reports, and is not required; did you mean %.*s?",
+                       HFD_SLICE_FMT(near));
+    (void)hfd_trouble_note(HFD_TROUBLE_STRANGER, hfd_slice_of(n->adapter),
+                           hfd_clock_wall_us(&hfd_clock_system), hfd_slice_of(words));
+}
+
+static void log_first(const struct not_required_note *n)
+{
+    struct hfd_buf b;
+    hfd_slice near;
+
+    hfd_buf_init(&b, LINE_MAX_BYTES);
+    hfd_buf_addf(&b, "adapter %s reports and is not required; required: ", n->adapter);
+    for (size_t i = 0; i < n->required->count; i++)
+        hfd_buf_addf(&b, "%s%.*s", i > 0 ? ", " : "", HFD_SLICE_FMT(n->required->items[i]));
+    if (n->required->count == 0)
+        hfd_buf_lit(&b, "none");
+    near = fleet_required_near(hfd_slice_of(n->adapter), n->required);
+    if (near.len > 0)
+        hfd_buf_addf(&b, "; did you mean %.*s?", HFD_SLICE_FMT(near));
+    hfd_buf_addc(&b, '\0');
+    if (b.rc == HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, b.p, HFD_LOG_CSTR("adapter", n->adapter));
+    hfd_buf_fini(&b);
+}
+
+/* Only the writer counts, so the value does not change in between. */
+static void count_note(const void *arg)
+{
+    const struct not_required_note *n = arg;
+    struct hfd_series *s = hfd_metric_series(HFD_METRIC_NOT_REQUIRED, HFD_LABELS(n->adapter));
+
+    if (s != NULL && hfd_series_value(s) == 0)
+        log_first(n);
+    hfd_series_add(s, 1);
+    note_problem(n);
+}
+
+hfd_rc hfd_fleet_count_not_required(struct hfd_txn *tx, hfd_slice adapter,
+                                    const struct hfd_adapter_names *required, struct hfd_err *err)
+{
+    struct not_required_note n = {.required = required};
+    const size_t len = hfd_foreign_cut(adapter, ADAPTER_MAX_BYTES);
+
+    if (len > 0)
+        memcpy(n.adapter, adapter.p, len);
+    return hfd_txn_after_commit(tx, count_note, &n, sizeof(n), err);
 }

@@ -3,11 +3,20 @@
  * LastKnownReconciled, Reconciled and <Adapter>Successful. README.md in this folder has the tables,
  * row by row. Pure: no clock, no I/O; allocates from the given arena. Sources: HyperFleet API,
  * "Status"; driver/README.md, decisions 1, 4 and 6. Thread: any.
+ *
+ * The decision about a report, before any aggregation. Pure. Thread: any.
+ *
+ * Counts the reports of adapters that are not required, which often have a misspelt name. The first
+ * report of each such adapter is logged, with the required name that is near. Thread: writer,
+ * inside a transaction function.
  */
 #ifndef HFD_FLEET_AGGREGATE_H
 #define HFD_FLEET_AGGREGATE_H
 
+#include "driver/base/slice.h"
 #include "driver/fleet/condition.h"
+
+struct hfd_txn;
 
 /** The condition that the server adds to the report of an observer, see hfd_fleet.observers. */
 #define HFD_OBSERVER_CONDITION "PacemakerHealthCheckDegraded"
@@ -81,5 +90,47 @@ HFD_MUST_CHECK hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hf
  * generation, and no child is left.
  */
 bool hfd_agg_finalized(const struct hfd_agg_input *in);
+
+/** The decision about a report, before any aggregation. */
+enum hfd_verdict {
+    HFD_VERDICT_STORE,
+    /* equal time and content: the stored report is the answer, nothing is written */
+    HFD_VERDICT_REPEAT,
+    HFD_VERDICT_DISCARD, /* 204 */
+    HFD_VERDICT_REJECT,  /* 400: a mandatory condition is missing */
+};
+
+struct hfd_verdict_input {
+    int64_t generation;          /* G */
+    int64_t observed_generation; /* X */
+    int64_t observed_us;
+    bool has_available, has_applied, has_health;
+    enum hfd_status available;
+    bool finalized_true;
+    bool deleting;
+    bool keeps_unknown; /* D4 does not hold: the report is an observer's */
+    bool has_prev;      /* this adapter has reported before */
+    int64_t prev_generation;
+    int64_t prev_observed_us;
+    bool same_content; /* conditions, data and metadata equal those of the stored report */
+};
+
+/**
+ * Applies the discard table: rows D1 to D7 of README.md, with decisions 1 and 6 of
+ * driver/README.md.
+ * @param why the first missing mandatory type on REJECT; the cause of a DISCARD: "ahead", "behind",
+ * "older" or "unknown"; else NULL
+ */
+enum hfd_verdict hfd_report_verdict(const struct hfd_verdict_input *in, const char **why);
+
+/**
+ * Counts a report, once the transaction is on disk. Writes a log line as well if it is the first
+ * report of this adapter that the process counts.
+ * @param required  the adapters that are required for the kind of resource; lives for ever
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_count_not_required(struct hfd_txn *tx, hfd_slice adapter,
+                                                   const struct hfd_adapter_names *required,
+                                                   struct hfd_err *err);
 
 #endif

@@ -1,19 +1,303 @@
-/*
- * The embedded HyperFleet engine. See fleet.h; the rules are in aggregate.c.
- */
-#include "driver/fleet/fleet_int.h"
+/* See fleet.h. */
+#include "driver/fleet/fleet.h"
 
+#include "driver/base/arena.h"
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/metrics.h"
-#include "driver/fleet/actions.h"
-#include "driver/fleet/brief.h"
+#include "driver/base/slice.h"
+#include "driver/fleet/aggregate.h"
 #include "driver/fleet/keys.h"
-#include "driver/fleet/ksuid.h"
-#include "driver/fleet/names.h"
-#include "store/rows_event.h"
-#include "store/rows_watch.h"
-#include "schemas/equal.h"
+#include "driver/fleet/reconciled.h"
+#include "schemas/validate.h"
+#include "store/kind.h"
+#include "store/rows_fleet.h"
+#include "store/rows_history.h"
+#include "store/rows_report.h"
+#include "store/txn.h"
+#include "store/unit.h"
+
+/* ---- changes ---- */
+
+#define CHANGES_AT_FIRST 8
+
+static hfd_rc make_room(struct hfd_fleet_changes *c, struct hfd_err *err)
+{
+    const size_t capacity = c->capacity > 0 ? 2 * c->capacity : CHANGES_AT_FIRST;
+    struct hfd_fleet_change *items;
+
+    if (c->count < c->capacity)
+        return HFD_OK;
+    items = hfd_arena_array(c->mem, capacity, sizeof(*items));
+    if (items == NULL)
+        return hfd_fail_nomem(err, "list changes in HyperFleet");
+    if (c->count > 0)
+        memcpy(items, c->items, c->count * sizeof(*items));
+    c->items = items;
+    c->capacity = capacity;
+    return HFD_OK;
+}
+
+hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
+                             const struct hfd_fleet_change *change, struct hfd_err *err)
+{
+    struct hfd_fleet_changes *c = call->changes;
+    struct hfd_fleet_change *item;
+    hfd_rc rc;
+
+    if (c == NULL)
+        return HFD_OK;
+    for (size_t i = 0; i < c->count; i++)
+        if (hfd_slice_eq(c->items[i].id, change->id)) {
+            c->items[i].removed = c->items[i].removed || change->removed;
+            c->items[i].reported = c->items[i].reported && change->reported;
+            return HFD_OK;
+        }
+    rc = make_room(c, err);
+    if (rc != HFD_OK)
+        return rc;
+    item = &c->items[c->count];
+    *item = *change;
+    item->id = hfd_arena_dup(c->mem, change->id);
+    if (item->id.p == NULL)
+        return hfd_fail_nomem(err, "list changes in HyperFleet");
+    c->count++;
+    return HFD_OK;
+}
+
+/* A fingerprint with an epoch: 16 fixed bits, 24 of the epoch, 24 of the fingerprint. */
+#define EPOCH_TAG UINT64_C(0x5e7a)
+#define EPOCH_MAX INT64_C(0xffffff)
+
+int64_t hfd_fleet_fingerprint_of_epoch(int64_t fingerprint, int64_t epoch)
+{
+    const uint64_t bits = (uint64_t)fingerprint,
+                   at = (uint64_t)(epoch < EPOCH_MAX ? epoch : EPOCH_MAX);
+
+    return (int64_t)(EPOCH_TAG << 48 | at << 24 | (bits & 0xffffff));
+}
+
+/* The epoch that a stored fingerprint carries; 0 = none. */
+static int64_t epoch_of(int64_t fingerprint)
+{
+    const uint64_t bits = (uint64_t)fingerprint;
+
+    return bits >> 48 == EPOCH_TAG ? (int64_t)(bits >> 24 & 0xffffff) : 0;
+}
+
+hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
+                                   const struct hfd_fleet_change *change, bool idle,
+                                   struct hfd_err *err)
+{
+    const int64_t now = idle ? call->fleet->settings_fingerprint : 0;
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    if (change->removed || change->observer_idle == now)
+        return HFD_OK;
+    rc = hfd_fleet_row_get(tx, change->id, call->mem, &row, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    /* A replica with older settings leaves what a newer one has noted. */
+    if (now != 0 && epoch_of(row.observer_idle) > epoch_of(now) && epoch_of(now) != 0)
+        return HFD_OK;
+    row.observer_idle = now;
+    return hfd_fleet_row_judged(tx, &row, &row, err);
+}
+
+/* ---- actions ---- */
+
+#define HFD_TOMBSTONES_MAX 10000
+#define ACTIONS_MAX 100 /* entries of one cluster */
+
+struct hfd_tombstone_limits hfd_fleet_tombstone_limits(const struct hfd_fleet *fleet,
+                                                       int64_t now_us)
+{
+    return (struct hfd_tombstone_limits){.max = HFD_TOMBSTONES_MAX,
+                                         .since_us = now_us - fleet->tombstone_us};
+}
+
+static struct hfd_history_row entry_of(const struct hfd_fleet_row *row, hfd_slice what,
+                                       int64_t at_us)
+{
+    return (struct hfd_history_row){
+        .about = HFD_ABOUT_CLUSTER,
+        .id = row->id,
+        .instance = row->generation,
+        .at_us = at_us,
+        .what = what,
+        .generation = row->generation,
+    };
+}
+
+struct hfd_history_row hfd_fleet_action_create(const struct hfd_fleet_row *row)
+{
+    struct hfd_history_row entry = entry_of(row, HFD_SLICE(HFD_HISTORY_CREATE), row->created_us);
+
+    entry.instance = entry.generation = 1;
+    return entry;
+}
+
+/* The deletion itself has raised the generation: what was asked for is the one before. */
+struct hfd_history_row hfd_fleet_action_delete(const struct hfd_fleet_row *row)
+{
+    struct hfd_history_row entry = entry_of(row, HFD_SLICE("delete"), row->deleted_us);
+
+    entry.instance = row->generation - 1;
+    return entry;
+}
+
+/* A cluster with the label of a GUResID is in the history of that resource, or an orphan. */
+static hfd_rc is_own(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row, bool *own)
+{
+    json_t *labels;
+    hfd_rc rc;
+
+    *own = false;
+    if (row->kind != HFD_KIND_CLUSTER)
+        return HFD_OK;
+    rc = hfd_json_parse(row->labels, &labels, w->err);
+    if (rc != HFD_OK)
+        return rc;
+    *own = json_object_get(labels, HFD_LABEL_UNCOUNTED) == NULL;
+    json_decref(labels);
+    return HFD_OK;
+}
+
+static hfd_rc add_action(const struct hfd_fleet_work *w, struct hfd_history_row entry, int64_t *seq)
+{
+    hfd_rc rc = hfd_history_next_seq(w->tx, &entry.seq, w->err);
+
+    if (seq != NULL)
+        *seq = entry.seq;
+    return rc == HFD_OK ? hfd_history_row_add(w->tx, &entry, ACTIONS_MAX, w->err) : rc;
+}
+
+/* The first entry is the creation, unless newer ones took its place. */
+static hfd_rc add_creation(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
+{
+    const struct hfd_history_subject subject = {HFD_ABOUT_CLUSTER, row->id};
+    struct hfd_history_list list;
+    hfd_rc rc = hfd_history_row_list(w->tx, &subject, w->call->mem, &list, w->err);
+
+    return rc == HFD_OK && list.count == 0 ? add_action(w, hfd_fleet_action_create(row), NULL) : rc;
+}
+
+/* Writes that a PATCH raised the generation. Anything but such a cluster: nothing. */
+static hfd_rc fleet_action_updated(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
+{
+    bool own;
+    hfd_rc rc = is_own(w, row, &own);
+
+    if (rc != HFD_OK || !own)
+        return rc;
+    rc = add_creation(w, row);
+    return rc == HFD_OK ? add_action(w, entry_of(row, HFD_SLICE("update"), row->updated_us), NULL)
+                        : rc;
+}
+
+/* spec.platform.type of a cluster; empty without one. */
+static hfd_rc provider_of(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row,
+                          hfd_slice *out)
+{
+    json_t *spec;
+    const char *type;
+    hfd_rc rc = hfd_json_parse(row->spec, &spec, w->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    type = json_string_value(json_object_get(json_object_get(spec, "platform"), "type"));
+    *out = hfd_arena_dup(w->call->mem, hfd_slice_of(type != NULL ? type : ""));
+    json_decref(spec);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(w->err, "remove a cluster");
+}
+
+/* Writes all that its row told, and its tombstone. Anything but such a cluster: nothing. */
+static hfd_rc fleet_action_removed(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
+{
+    const struct hfd_tombstone_limits limits =
+        hfd_fleet_tombstone_limits(w->call->fleet, w->call->now_us);
+    struct hfd_tombstone_row stone = {
+        .about = HFD_ABOUT_CLUSTER,
+        .id = row->id,
+        .removed_us = w->call->now_us,
+        .created_us = row->created_us,
+        .kind = row->kind,
+        .cluster_id = row->id,
+        .name = row->name,
+    };
+    struct hfd_history_row removal = entry_of(row, HFD_SLICE("removed"), w->call->now_us);
+    bool own;
+    hfd_rc rc = is_own(w, row, &own);
+
+    if (rc != HFD_OK || !own)
+        return rc;
+    removal.instance = row->generation - 1;
+    rc = add_creation(w, row);
+    if (rc == HFD_OK)
+        rc = add_action(w, hfd_fleet_action_delete(row), NULL);
+    if (rc == HFD_OK)
+        rc = add_action(w, removal, &stone.seq);
+    if (rc == HFD_OK)
+        rc = provider_of(w, row, &stone.provider);
+    return rc == HFD_OK ? hfd_tombstone_row_add(w->tx, &stone, &limits, w->err) : rc;
+}
+
+/* ---- names ---- */
+
+/* The naming rules of clusters and nodepools. */
+
+#define NAME_MIN 3
+#define CLUSTER_NAME_MAX 53
+#define NODEPOOL_NAME_MAX 15
+
+static bool is_alnum(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_label(hfd_slice name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!is_alnum(name.p[i]) && name.p[i] != '-')
+            return false;
+    return is_alnum(name.p[0]) && is_alnum(name.p[name.len - 1]);
+}
+
+hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err)
+{
+    const size_t max = kind == HFD_KIND_CLUSTER ? CLUSTER_NAME_MAX : NODEPOOL_NAME_MAX;
+
+    if (name.len == 0)
+        return hfd_fail_field(err, HFD_INVALID, "name", "name is required");
+    if (name.len < NAME_MIN)
+        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at least %d characters",
+                              NAME_MIN);
+    if (name.len > max)
+        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at most %zu characters", max);
+    if (!is_label(name))
+        return hfd_fail_field(err, HFD_INVALID, "name",
+                              "name must start and end with lowercase letter or number, and "
+                              "contain only lowercase letters, "
+                              "numbers, and hyphens");
+    return HFD_OK;
+}
+
+const char *hfd_kind_name(enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? "Cluster" : "NodePool";
+}
+
+const char *hfd_kind_word(enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
+}
+
+/* ---- fleet ---- */
+
+/*
+ * The embedded HyperFleet engine. See fleet.h; the rules are in aggregate.c.
+ */
 
 /* Conditions of one report, and of a resource with every required adapter's longest message. */
 #define REPORT_CONDITIONS_MAX_BYTES ((size_t)256 * 1024)
@@ -103,8 +387,63 @@ static hfd_rc fail_deleting(const struct hfd_fleet_row *row, struct hfd_err *err
 
 /* ---- reports as aggregation sees them ---- */
 
-static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena *mem,
-                                struct hfd_agg_report *out, struct hfd_err *err)
+/* ---- conditions ---- */
+
+static size_t bytes_of(const struct hfd_conditions *cs)
+{
+    size_t sum = cs->count * sizeof(*cs->items);
+
+    for (size_t i = 0; i < cs->count; i++)
+        sum += cs->items[i].type.len + cs->items[i].reason.len + cs->items[i].message.len;
+    return sum;
+}
+
+static char *copy_text(char *to, hfd_slice *text)
+{
+    if (text->len > 0)
+        text->p = memcpy(to, text->p, text->len);
+    return to + text->len;
+}
+
+/* Copies conditions and their texts. @param to  has bytes_of */
+static struct hfd_conditions copy_conditions(const struct hfd_conditions *from, void *to)
+{
+    const struct hfd_conditions out = {to, from->count};
+    char *texts = (char *)(out.items + out.count);
+
+    if (out.count > 0)
+        memcpy(out.items, from->items, out.count * sizeof(*out.items));
+    for (size_t i = 0; i < out.count; i++) {
+        texts = copy_text(texts, &out.items[i].type);
+        texts = copy_text(texts, &out.items[i].reason);
+        texts = copy_text(texts, &out.items[i].message);
+    }
+    return out;
+}
+
+hfd_rc hfd_fleet_conditions(struct hfd_txn *tx, hfd_slice stored, struct hfd_arena *mem,
+                            struct hfd_conditions *out, struct hfd_err *err)
+{
+    const struct hfd_conditions *known = hfd_unit_parsed_find(tx, stored);
+    struct hfd_conditions *keep;
+    void *to;
+    hfd_rc rc;
+
+    if (known != NULL) {
+        to = hfd_arena_alloc(mem, bytes_of(known));
+        *out = to != NULL ? copy_conditions(known, to) : (struct hfd_conditions){NULL, 0};
+        return to != NULL ? HFD_OK : hfd_fail_nomem(err, "read conditions");
+    }
+    rc = hfd_conditions_parse(stored, mem, out, err);
+    keep = rc == HFD_OK ? hfd_unit_parsed_keep(tx, stored, sizeof(*keep) + bytes_of(out)) : NULL;
+    if (keep != NULL)
+        *keep = copy_conditions(out, keep + 1);
+    return rc;
+}
+
+static hfd_rc agg_report_of_row(struct hfd_txn *tx, const struct hfd_report_row *r,
+                                struct hfd_arena *mem, struct hfd_agg_report *out,
+                                struct hfd_err *err)
 {
     const struct hfd_condition *available, *finalized, *degraded;
     hfd_slice shown = HFD_SLICE_NONE;
@@ -113,7 +452,7 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
     hfd_rc rc;
 
     hfd_arena_init(&scratch, HFD_FLEET_SCRATCH_MAX_BYTES);
-    rc = hfd_conditions_parse(r->conditions, &scratch, &cs, err);
+    rc = hfd_fleet_conditions(tx, r->conditions, &scratch, &cs, err);
     if (rc == HFD_OK) {
         available = hfd_condition_find(&cs, HFD_SLICE("Available"));
         finalized = hfd_condition_find(&cs, HFD_SLICE("Finalized"));
@@ -139,21 +478,22 @@ static hfd_rc agg_report_of_row(const struct hfd_report_row *r, struct hfd_arena
 }
 
 /* The reports of these rows; `replacing` takes the place of its adapter's row. */
-static hfd_rc agg_reports_of_rows(const struct hfd_report_list *rows,
+static hfd_rc agg_reports_of_rows(const struct hfd_fleet_work *w,
+                                  const struct hfd_report_list *rows,
                                   const struct hfd_report_row *replacing, struct hfd_arena *mem,
-                                  struct hfd_agg_reports *out, struct hfd_err *err)
+                                  struct hfd_agg_reports *out)
 {
     struct hfd_agg_report *items = hfd_arena_array(mem, rows->count + 1, sizeof(*items));
     size_t n = 0;
     hfd_rc rc = HFD_OK;
 
     if (items == NULL)
-        return hfd_fail_nomem(err, "read the reports of a resource");
+        return hfd_fail_nomem(w->err, "read the reports of a resource");
     for (size_t i = 0; rc == HFD_OK && i < rows->count; i++)
         if (replacing == NULL || !hfd_slice_eq(rows->rows[i].adapter, replacing->adapter))
-            rc = agg_report_of_row(&rows->rows[i], mem, &items[n++], err);
+            rc = agg_report_of_row(w->tx, &rows->rows[i], mem, &items[n++], w->err);
     if (rc == HFD_OK && replacing != NULL)
-        rc = agg_report_of_row(replacing, mem, &items[n++], err);
+        rc = agg_report_of_row(w->tx, replacing, mem, &items[n++], w->err);
     if (rc == HFD_OK)
         *out = (struct hfd_agg_reports){items, n};
     return rc;
@@ -171,7 +511,7 @@ static hfd_rc load_agg_reports(const struct hfd_fleet_work *w, hfd_slice id,
     hfd_arena_init(&scratch, HFD_FLEET_SCRATCH_MAX_BYTES);
     rc = hfd_report_row_heads(w->tx, id, &scratch, &rows, w->err);
     if (rc == HFD_OK)
-        rc = agg_reports_of_rows(&rows, replacing, mem, out, w->err);
+        rc = agg_reports_of_rows(w, &rows, replacing, mem, out);
     hfd_arena_fini(&scratch);
     return rc;
 }
@@ -238,12 +578,67 @@ hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w, const struct hfd_fleet
     if (rc == HFD_OK)
         rc = require_observers(w, in);
     if (rc == HFD_OK)
-        rc = hfd_conditions_parse(row->conditions, w->call->mem, &out->prev, w->err);
+        rc = hfd_fleet_conditions(w->tx, row->conditions, w->call->mem, &out->prev, w->err);
     if (rc == HFD_OK && in->deleting && row->kind == HFD_KIND_CLUSTER) {
         rc = hfd_fleet_row_children(w->tx, row->id, w->call->mem, &children, w->err);
         in->has_children = rc == HFD_OK && children.count > 0;
     }
     return rc;
+}
+
+/* ---- labels of the driver ---- */
+
+hfd_rc hfd_fleet_claim_read(const struct hfd_fleet *fleet, hfd_slice labels, struct hfd_arena *mem,
+                            struct hfd_fleet_claim *out, struct hfd_err *err)
+{
+    const char *guresid, *owner;
+    json_t *doc;
+    hfd_rc rc = hfd_json_parse(labels, &doc, err);
+
+    *out = (struct hfd_fleet_claim){.ours = false};
+    if (rc != HFD_OK)
+        return rc;
+    guresid = json_string_value(json_object_get(doc, HFD_LABEL_UNCOUNTED));
+    owner = json_string_value(json_object_get(doc, HFD_LABEL_OWNER));
+    out->guresid = hfd_arena_dup(mem, hfd_slice_of(guresid != NULL ? guresid : ""));
+    out->owner = hfd_arena_dup(mem, hfd_slice_of(owner != NULL ? owner : ""));
+    out->ours = guresid != NULL && (out->owner.len == 0 || hfd_slice_is(out->owner, fleet->owner));
+    json_decref(doc);
+    return out->guresid.p != NULL && out->owner.p != NULL ? HFD_OK
+                                                          : hfd_fail_nomem(err, "read labels");
+}
+
+/*
+ * Refuses to make a cluster or nodepool the driver's, to take it away, or to give it to another
+ * resource or server. Those of another server that has this one for its HyperFleet are that one's.
+ */
+static hfd_rc check_claim(const struct hfd_fleet_work *w, hfd_slice was, hfd_slice is)
+{
+    const struct hfd_fleet_call *call = w->call;
+    struct hfd_fleet_claim old, new;
+    const char *label;
+    char field[64];
+    hfd_slice had;
+    bool same;
+    hfd_rc rc;
+
+    if (!call->by_others)
+        return HFD_OK;
+    rc = hfd_fleet_claim_read(call->fleet, was, call->mem, &old, w->err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_claim_read(call->fleet, is, call->mem, &new, w->err);
+    if (rc != HFD_OK || (!old.ours && !new.ours))
+        return rc;
+    same = hfd_slice_eq(old.guresid, new.guresid);
+    if (same && old.ours == new.ours &&hfd_slice_eq(old.owner, new.owner))
+        return HFD_OK;
+    label = same && new.guresid.len > 0 ? HFD_LABEL_OWNER : HFD_LABEL_UNCOUNTED;
+    had = same && new.guresid.len > 0 ? old.owner : old.guresid;
+    (void)snprintf(field, sizeof(field), "labels.%s", label);
+    return hfd_fail_field(w->err, HFD_INVALID, field,
+                          "the label %s is the driver's alone: expected %s%.*s%s, as it is", label,
+                          had.len > 0 ? "'" : "no such label", HFD_SLICE_FMT(had),
+                          had.len > 0 ? "'" : "");
 }
 
 /* ---- get and create ---- */
@@ -322,6 +717,8 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (in->owner_id.len > 0)
         rc = check_owner(&w, in->owner_id);
     if (rc == HFD_OK)
+        rc = check_claim(&w, HFD_SLICE("{}"), in->labels);
+    if (rc == HFD_OK)
         rc = new_row(&w, in, out, &conditions);
     if (rc != HFD_OK)
         return rc;
@@ -360,7 +757,7 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
     };
     hfd_rc rc;
 
-    rc = hfd_conditions_parse(row->conditions, call->mem, &prev, w->err);
+    rc = hfd_fleet_conditions(w->tx, row->conditions, call->mem, &prev, w->err);
     if (rc == HFD_OK && in.observers.count > 0)
         rc = load_agg_reports(w, row->id, NULL, call->mem, &in.reports);
     if (rc == HFD_OK)
@@ -425,7 +822,10 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     other_labels = in->labels.p != NULL && !hfd_slice_eq(in->labels, labels_were);
     if (!other_spec && !other_labels)
         return HFD_OK;
-    rc = hfd_fleet_end(tx, call, out, false, err);
+    if (other_labels)
+        rc = check_claim(&w, labels_were, in->labels);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_end(tx, call, out, false, err);
     if (rc != HFD_OK)
         return rc;
     if (other_spec)
@@ -433,7 +833,7 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (other_labels)
         out->labels = in->labels;
     rc = raise_generation(&w, labels_were, out);
-    return rc == HFD_OK ? hfd_fleet_action_updated(&w, out) : rc;
+    return rc == HFD_OK ? fleet_action_updated(&w, out) : rc;
 }
 
 /* ---- delete ---- */
@@ -452,7 +852,7 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
     hfd_rc rc = hfd_fleet_end(w->tx, w->call, row, true, w->err);
 
     if (rc == HFD_OK)
-        rc = hfd_conditions_parse(row->conditions, w->call->mem, &cs, w->err);
+        rc = hfd_fleet_conditions(w->tx, row->conditions, w->call->mem, &cs, w->err);
     if (rc == HFD_OK)
         rc = hfd_fleet_update_keys(w, row, row->labels, &cs, NULL);
     if (rc == HFD_OK)
@@ -460,7 +860,7 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
     if (rc == HFD_OK && hfd_fleet_observers_of(w->call->fleet, row->kind).count > 0)
         rc = remove_observations(w, row->id);
     if (rc == HFD_OK)
-        rc = hfd_fleet_action_removed(w, row);
+        rc = fleet_action_removed(w, row);
     return rc == HFD_OK
                ? hfd_fleet_note_change(
                      w->call, &(struct hfd_fleet_change){.id = row->id, .removed = true}, w->err)

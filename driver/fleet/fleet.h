@@ -4,15 +4,47 @@
  * on that in the same transaction. The engine knows no HTTP and no driver resource. Source:
  * HyperFleet API; README.md in this folder. Thread: writer for what changes, any reader for what
  * reads, inside a transaction function.
+ *
+ * The list of clusters and nodepools that the functions of one request changed. Their caller
+ * observes them in the same transaction. Thread: writer, inside a transaction function.
+ *
+ * Actions on clusters that no driver resource ordered, as entries of the one history
+ * (store/rows_history.h). A cluster's row tells its creation and its deletion as long as it is
+ * there. An update is written when it is made. All are written when the cluster is removed. Thread:
+ * writer for what writes, else any, inside a transaction function.
+ *
+ * The naming rules of clusters and nodepools, with HyperFleet's texts. Source: HyperFleet API,
+ * "Validation". Thread: any.
  */
 #ifndef HFD_FLEET_FLEET_H
 #define HFD_FLEET_FLEET_H
 
+#include "driver/base/arena.h"
 #include "driver/base/rng.h"
+#include "driver/base/slice.h"
 #include "driver/fleet/aggregate.h"
-#include "driver/fleet/changes.h"
+#include "store/kind.h"
 #include "store/rows_fleet.h"
+#include "store/rows_history.h"
 #include "store/rows_report.h"
+#include "store/txn.h"
+
+struct hfd_fleet_call;
+
+/** A cluster or nodepool whose conditions, generation or existence changed. */
+struct hfd_fleet_change {
+    hfd_slice id;
+    bool removed;
+    bool reported;         /* by a report alone: hfd_fleet_set_observer_idle applies */
+    int64_t observer_idle; /* as in its row */
+};
+
+/** Changes in their order, each cluster or nodepool once. Set mem alone to begin a list. */
+struct hfd_fleet_changes {
+    struct hfd_arena *mem; /* of items and ids */
+    struct hfd_fleet_change *items;
+    size_t count, capacity;
+};
 
 /** The secrets of a report, and the place that they are bound to. */
 struct hfd_fleet_secret {
@@ -20,8 +52,6 @@ struct hfd_fleet_secret {
     hfd_slice adapter;
     hfd_slice plain; /* data.secrets as JSON */
 };
-
-struct hfd_fleet_call;
 
 /** The settings of the engine; const after start-up, shared by all threads. */
 struct hfd_fleet {
@@ -32,6 +62,7 @@ struct hfd_fleet {
      * being deleted.
      */
     struct hfd_adapter_names observers;
+    char owner[40];                   /* HFD_LABEL_OWNER of this server; empty = not known */
     struct hfd_adapter_names builtin; /* adapters of this program: no report of others has a name
                                          of these */
     const struct hfd_rng *rng;
@@ -39,7 +70,7 @@ struct hfd_fleet {
     /**
      * Fingerprint of all settings that the caller's observer depends on; 0 = none. While a row
      * carries it (hfd_fleet_row.observer_idle), reports without news are not appended to changes.
-     * With several replicas it carries the epoch of the settings (changes.h).
+     * With several replicas it carries the epoch of the settings (fleet.h).
      */
     int64_t settings_fingerprint;
     /**
@@ -61,9 +92,46 @@ struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
     int64_t now_us;
     hfd_slice caller; /* for created_by and updated_by, e-mail shaped */
+    bool by_others;   /* not the driver: its labels are not the caller's (hfd_fleet_claim) */
     struct hfd_arena *mem;
     struct hfd_fleet_changes *changes; /* appended to; NULL = the caller does not need them */
 };
+
+/**
+ * Appends a change. A second change of the same id is merged into the first.
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
+                                            const struct hfd_fleet_change *change,
+                                            struct hfd_err *err);
+
+/**
+ * Stores whether the observer needs no further reports without news on this cluster or nodepool,
+ * as long as the settings stay the same. Writes only if that is new. Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx,
+                                                  const struct hfd_fleet_call *call,
+                                                  const struct hfd_fleet_change *change, bool idle,
+                                                  struct hfd_err *err);
+
+/**
+ * Makes a fingerprint of settings carry their epoch, for several replicas on one database. An older
+ * one does not replace a newer one in a row.
+ * @param epoch  1 to 16,777,215; a higher one counts as that
+ */
+int64_t hfd_fleet_fingerprint_of_epoch(int64_t fingerprint, int64_t epoch);
+
+/** The owner of a cluster or nodepool, by its labels. All empty = the driver did not make it. */
+struct hfd_fleet_claim {
+    hfd_slice guresid; /* the driver resource that it is made for */
+    hfd_slice owner;   /* the server of this driver that made it; empty = not told */
+    bool ours;         /* it has the label of a GUResID, and no other server's */
+};
+
+/** Reads a claim from a row's labels. @param out  texts in mem */
+HFD_MUST_CHECK hfd_rc hfd_fleet_claim_read(const struct hfd_fleet *fleet, hfd_slice labels,
+                                           struct hfd_arena *mem, struct hfd_fleet_claim *out,
+                                           struct hfd_err *err);
 
 /** One cluster or nodepool, as a path names it. */
 struct hfd_fleet_target {
@@ -89,7 +157,7 @@ struct hfd_fleet_create {
 /**
  * Creates a cluster or nodepool. This is no change for call->changes.
  * @return HFD_OK, HFD_CONFLICT (the name is taken), HFD_NOT_FOUND (no such owner), HFD_DELETING
- * (the owner is being deleted)
+ * (the owner is being deleted), HFD_INVALID (others gave it a label of the driver)
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                        const struct hfd_fleet_create *in, struct hfd_fleet_row *out,
@@ -112,7 +180,7 @@ struct hfd_fleet_patch {
 /**
  * Replaces spec and labels and raises the generation. Documents that are equal, whatever their key
  * order, change nothing.
- * @return HFD_OK, HFD_NOT_FOUND, HFD_DELETING
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_DELETING, HFD_INVALID (others changed a label of the driver)
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                       const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
@@ -150,5 +218,89 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_end(struct hfd_txn *tx, const struct hfd_fleet_c
 /** Reads the reports on a cluster or nodepool as aggregation needs them. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                                         struct hfd_agg_reports *out, struct hfd_err *err);
+
+/**
+ * As hfd_conditions_parse, for a text of a row. A job parses each text once: the unit of work keeps
+ * what it was parsed into.
+ * @param out lives in mem, and is the caller's to change
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_conditions(struct hfd_txn *tx, hfd_slice stored,
+                                           struct hfd_arena *mem, struct hfd_conditions *out,
+                                           struct hfd_err *err);
+
+/* Memory for one cluster or nodepool with its reports. */
+#define HFD_FLEET_SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
+
+/* One call inside its transaction. */
+struct hfd_fleet_work {
+    struct hfd_txn *tx;
+    const struct hfd_fleet_call *call;
+    struct hfd_err *err;
+};
+
+/* The input of aggregation for a cluster or nodepool. */
+struct hfd_fleet_agg {
+    struct hfd_conditions prev;
+    struct hfd_agg_input in;
+};
+
+/**
+ * Reads what aggregation needs.
+ * @param replacing  a report that is about to be written in place of its adapter's last one, or
+ * NULL
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_agg_load(const struct hfd_fleet_work *w,
+                                         const struct hfd_fleet_row *row,
+                                         const struct hfd_report_row *replacing,
+                                         struct hfd_fleet_agg *out);
+
+/** hfd_fleet.observers of a cluster; a nodepool has none. */
+static inline struct hfd_adapter_names hfd_fleet_observers_of(const struct hfd_fleet *fleet,
+                                                              enum hfd_kind kind)
+{
+    return kind == HFD_KIND_CLUSTER ? fleet->observers : (struct hfd_adapter_names){NULL, 0};
+}
+
+/** Copies the states of Ready and Reconciled from the conditions to the row. */
+void hfd_fleet_note_ready(const struct hfd_conditions *cs, struct hfd_fleet_row *row);
+
+/** Puts conditions into their stored form, in call->mem. @return HFD_OK, HFD_LIMIT, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_fleet_store_conditions(const struct hfd_fleet_work *w,
+                                                 const struct hfd_conditions *cs, bool of_report,
+                                                 hfd_slice *out);
+
+/** Updates what searches find a row by. NULL conditions = it was, or is, not there. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_update_keys(const struct hfd_fleet_work *w,
+                                            const struct hfd_fleet_row *row, hfd_slice labels_were,
+                                            const struct hfd_conditions *were,
+                                            const struct hfd_conditions *are);
+
+/**
+ * Removes a cluster or nodepool whose deletion is complete, and then its owner if that waited for
+ * nothing else.
+ */
+HFD_MUST_CHECK hfd_rc hfd_fleet_remove_if_finalized(const struct hfd_fleet_work *w,
+                                                    const struct hfd_fleet_row *row, bool *removed);
+
+/** The tombstones that are kept at this time: driver.tombstone, at most HFD_TOMBSTONES_MAX. */
+struct hfd_tombstone_limits hfd_fleet_tombstone_limits(const struct hfd_fleet *fleet,
+                                                       int64_t now_us);
+
+/** The entry of a cluster's creation, without seq. Pure. */
+struct hfd_history_row hfd_fleet_action_create(const struct hfd_fleet_row *row);
+/** The entry of the request to delete it, without seq. Pure. */
+struct hfd_history_row hfd_fleet_action_delete(const struct hfd_fleet_row *row);
+
+/**
+ * Checks a name: ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3 to 53 characters for clusters, 3 to 15 for
+ * nodepools.
+ * @return HFD_OK, or HFD_INVALID with field "name" and HyperFleet's text
+ */
+HFD_MUST_CHECK hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err);
+
+/** "Cluster", "NodePool". */
+const char *hfd_kind_name(enum hfd_kind kind);
+/** "cluster", "nodepool", for use in a sentence. */
+const char *hfd_kind_word(enum hfd_kind kind);
 
 #endif

@@ -1,6 +1,8 @@
 /* See objects.h. */
 #include "driver/fleet/objects.h"
 
+#include <stdio.h>
+
 static const char *const rsync_names[HFD_RSYNC_COUNT] = {
     [HFD_RSYNC_PENDING] = "Pending",       [HFD_RSYNC_APPLIED] = "Applied",
     [HFD_RSYNC_FAILED] = "Failed",         [HFD_RSYNC_RETRYING] = "Retrying",
@@ -20,6 +22,10 @@ const char *hfd_rsync_name(enum hfd_rsync s)
 
 bool hfd_rsync_parse(hfd_slice text, enum hfd_rsync *out)
 {
+    if (hfd_slice_is(text, "Instantiated")) /* the words of EMCO's table and example */
+        text = hfd_slice_of(rsync_names[HFD_RSYNC_APPLIED]);
+    else if (hfd_slice_is(text, "Deleted"))
+        text = hfd_slice_of(rsync_names[HFD_RSYNC_TERMINATED]);
     for (unsigned i = 0; i < HFD_RSYNC_COUNT; i++)
         if (hfd_slice_is(text, rsync_names[i])) {
             *out = (enum hfd_rsync)i;
@@ -107,6 +113,27 @@ void hfd_objects_count(const json_t *data, struct hfd_object_counts *counts)
     json_array_foreach (list, i, entry)
         if (hfd_object_read(entry, &object))
             hfd_object_count(&object, counts);
+}
+
+hfd_rc hfd_objects_check(const json_t *data, struct hfd_err *err)
+{
+    const json_t *list = json_object_get(data, "objects"), *entry;
+    enum hfd_rsync read;
+    char field[64];
+    size_t i;
+
+    json_array_foreach (list, i, entry) {
+        const json_t *word = json_object_get(entry, "rsync-status");
+
+        if (word == NULL || json_is_null(word) ||
+            hfd_rsync_parse(text_of(entry, "rsync-status"), &read))
+            continue;
+        (void)snprintf(field, sizeof(field), "data.objects[%zu].rsync-status", i);
+        return hfd_fail_field(err, HFD_INVALID, field,
+                              "rsync-status must be one of Pending, Applied (or Instantiated), "
+                              "Failed, Retrying, Terminated (or Deleted)");
+    }
+    return HFD_OK;
 }
 
 bool hfd_object_counts_none(const struct hfd_object_counts *counts)

@@ -26,7 +26,10 @@ enum hfd_presence {
     HFD_PRESENCE_COUNT
 };
 
-/** "Pending", and back. hfd_rsync_parse returns false for any other text. */
+/**
+ * "Pending", and back. "Instantiated" is Applied and "Deleted" Terminated too. hfd_rsync_parse
+ * returns false for any other text.
+ */
 const char *hfd_rsync_name(enum hfd_rsync s);
 bool hfd_rsync_parse(hfd_slice text, enum hfd_rsync *out);
 /** "Unknown", "NotPresent", "Present". */
@@ -61,6 +64,8 @@ struct hfd_object_counts {
 void hfd_object_count(const struct hfd_object *object, struct hfd_object_counts *counts);
 /** Adds the entries of data.objects. @param data  of a report; may be NULL */
 void hfd_objects_count(const json_t *data, struct hfd_object_counts *counts);
+/** Refuses an unknown rsync-status. @return HFD_OK, HFD_INVALID with the field and the words */
+HFD_MUST_CHECK hfd_rc hfd_objects_check(const json_t *data, struct hfd_err *err);
 /** True if nothing was counted. */
 bool hfd_object_counts_none(const struct hfd_object_counts *counts);
 

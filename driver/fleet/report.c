@@ -2,10 +2,13 @@
 #include "driver/fleet/report.h"
 
 #include "driver/base/check.h"
-#include "driver/fleet/brief.h"
-#include "driver/fleet/fleet_int.h"
-#include "driver/fleet/names.h"
-#include "driver/fleet/not_required.h"
+#include "driver/base/clock.h"
+#include "driver/base/metrics.h"
+#include "driver/fleet/aggregate.h"
+#include "driver/fleet/fleet.h"
+#include "driver/fleet/reconciled.h"
+
+#include <stdio.h>
 
 /* Adapters that are not required: how many may report on one resource, and how much in all. */
 #define OTHERS_MAX 256
@@ -15,8 +18,8 @@
  * Compares a report with the adapter's last one, without the times that the store keeps. A report
  * with secrets never equals another: each is sealed with a new nonce.
  */
-static hfd_rc compare_content(const struct hfd_fleet_report *in, const struct hfd_report_row *prev,
-                              struct hfd_arena *mem, bool *same, struct hfd_err *err)
+static hfd_rc compare_content(const struct hfd_fleet_work *w, const struct hfd_fleet_report *in,
+                              const struct hfd_report_row *prev, bool *same)
 {
     struct hfd_conditions old;
     hfd_rc rc;
@@ -25,7 +28,7 @@ static hfd_rc compare_content(const struct hfd_fleet_report *in, const struct hf
     if (in->secrets.len > 0 || prev->secrets.len > 0 || !hfd_slice_eq(in->data, prev->data) ||
         !hfd_slice_eq(in->metadata, prev->metadata))
         return HFD_OK;
-    rc = hfd_conditions_parse(prev->conditions, mem, &old, err);
+    rc = hfd_fleet_conditions(w->tx, prev->conditions, w->call->mem, &old, w->err);
     if (rc != HFD_OK || old.count != in->conditions.count)
         return rc;
     for (size_t i = 0; i < old.count; i++) {
@@ -70,11 +73,33 @@ struct job {
                   condition */
 };
 
-static hfd_rc judge(struct job *j, const struct hfd_fleet_row *row, enum hfd_verdict *verdict)
+/* Says why a report is discarded, in the words of a header. */
+static void say_discarded(const struct hfd_verdict_input *v, struct hfd_fleet_reported *out)
+{
+    char times[2][HFD_TIME_TEXT_MAX];
+
+    if (strcmp(out->cause, "unknown") == 0) {
+        (void)snprintf(out->why, sizeof(out->why), "Available is Unknown");
+    } else if (strcmp(out->cause, "older") == 0) {
+        hfd_time_format(v->observed_us, times[0]);
+        hfd_time_format(v->prev_observed_us, times[1]);
+        (void)snprintf(out->why, sizeof(out->why),
+                       "observed_time %s is before %s of the last report", times[0], times[1]);
+    } else {
+        const bool ahead = strcmp(out->cause, "ahead") == 0;
+
+        (void)snprintf(out->why, sizeof(out->why), "observed_generation %lld is %s %lld%s",
+                       (long long)v->observed_generation, ahead ? "above" : "below",
+                       (long long)(ahead ? v->generation : v->prev_generation),
+                       ahead ? "" : " of the last report");
+    }
+}
+
+static hfd_rc judge(struct job *j, const struct hfd_fleet_row *row, struct hfd_fleet_reported *out)
 {
     const struct hfd_report_row *prev = j->prev;
     struct hfd_verdict_input v = verdict_input(j->in, row);
-    const char *missing = NULL;
+    const char *why;
     hfd_rc rc;
 
     j->news = true;
@@ -82,18 +107,22 @@ static hfd_rc judge(struct job *j, const struct hfd_fleet_row *row, enum hfd_ver
         v.has_prev = true;
         v.prev_generation = prev->observed_generation;
         v.prev_observed_us = prev->observed_us;
-        rc = compare_content(j->in, prev, j->w.call->mem, &v.same_content, j->w.err);
+        rc = compare_content(&j->w, j->in, prev, &v.same_content);
         if (rc != HFD_OK)
             return rc;
         j->news = !v.same_content || j->in->observed_generation != prev->observed_generation ||
                   prev->received_us == 0;
     }
-    *verdict = hfd_report_verdict(&v, &missing);
-    if (*verdict == HFD_VERDICT_REJECT)
+    out->verdict = hfd_report_verdict(&v, &why);
+    if (out->verdict == HFD_VERDICT_DISCARD) {
+        out->cause = why;
+        say_discarded(&v, out);
+    }
+    if (out->verdict == HFD_VERDICT_REJECT)
         return hfd_fail_field(j->w.err, HFD_INVALID, "conditions",
                               "missing mandatory condition '%s': all adapters must report "
                               "Available, Applied, and Health",
-                              missing);
+                              why);
     return HFD_OK;
 }
 
@@ -109,7 +138,7 @@ static hfd_rc date_conditions(const struct job *j, struct hfd_conditions *out)
     if (out->items == NULL)
         return hfd_fail_nomem(j->w.err, "store an adapter's report");
     if (j->prev != NULL) {
-        rc = hfd_conditions_parse(j->prev->conditions, j->w.call->mem, &old, j->w.err);
+        rc = hfd_fleet_conditions(j->w.tx, j->prev->conditions, j->w.call->mem, &old, j->w.err);
         if (rc != HFD_OK)
             return rc;
     }
@@ -294,6 +323,27 @@ static hfd_rc store_report(struct job *j, struct hfd_fleet_row *row, struct hfd_
     return rc == HFD_OK ? hfd_fleet_remove_if_finalized(&j->w, row, &removed) : rc;
 }
 
+/* An adapter and the time of its report, until the commit. */
+struct heard {
+    char adapter[65]; /* a label has no more */
+    int64_t at_s;
+};
+
+static void set_last_report(const void *arg)
+{
+    const struct heard *h = arg;
+
+    hfd_metric_set(HFD_METRIC_LAST_REPORT, HFD_LABELS(h->adapter), h->at_s);
+}
+
+static hfd_rc note_time(const struct job *j)
+{
+    struct heard h = {.at_s = j->w.call->now_us / HFD_US_PER_S};
+
+    (void)snprintf(h.adapter, sizeof(h.adapter), "%.*s", HFD_SLICE_FMT(j->in->adapter));
+    return hfd_txn_after_commit(j->w.tx, set_last_report, &h, sizeof(h), j->w.err);
+}
+
 hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                         const struct hfd_fleet_report *in, struct hfd_fleet_reported *out,
                         struct hfd_err *err)
@@ -312,11 +362,14 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
         return rc;
     j.prev = rc == HFD_OK ? &prev : NULL;
-    rc = judge(&j, &row, &out->verdict);
+    rc = judge(&j, &row, out);
     if (rc == HFD_OK && !is_configured(&j, in->adapter))
         rc = hfd_fleet_count_not_required(tx, in->adapter, &call->fleet->required[in->target.kind],
                                           err);
     if (rc != HFD_OK || out->verdict == HFD_VERDICT_DISCARD)
+        return rc;
+    rc = note_time(&j);
+    if (rc != HFD_OK)
         return rc;
     if (out->verdict == HFD_VERDICT_REPEAT) {
         HFD_ASSERT(j.prev != NULL); /* only a stored report can be repeated */

@@ -5,9 +5,15 @@
 #ifndef HFD_FLEET_REPORT_H
 #define HFD_FLEET_REPORT_H
 
+#include "driver/fleet/aggregate.h"
 #include "driver/fleet/fleet.h"
 #include "driver/fleet/objects.h"
-#include "driver/fleet/verdict.h"
+
+/**
+ * How far the times of adapters may be ahead of the server's clock. Source: driver/README.md,
+ * decision 15.
+ */
+#define HFD_FLEET_AHEAD_MAX_US (INT64_C(300) * 1000000)
 
 /** A report as received, checked for form. */
 struct hfd_fleet_report {
@@ -26,6 +32,8 @@ struct hfd_fleet_report {
 struct hfd_fleet_reported {
     enum hfd_verdict verdict;  /* DISCARD: nothing was stored, and row is empty */
     struct hfd_report_row row; /* as stored */
+    const char *cause;         /* DISCARD: as hfd_report_verdict gives it */
+    char why[128];             /* DISCARD: "observed_generation 9 is above 1" */
 };
 
 /**

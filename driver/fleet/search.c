@@ -1,13 +1,203 @@
-/*
- * The grammar of searches: a recursive descent over tokens with a depth limit. See search.h.
- */
+/* See search.h. */
 #include "driver/fleet/search.h"
 
-#include <errno.h>
-
-#include "driver/fleet/search_check.h"
-#include "driver/fleet/search_field.h"
+#include "driver/base/arena.h"
+#include "driver/base/clock.h"
+#include "driver/fleet/condition.h"
 #include "driver/fleet/search_lex.h"
+#include "store/filter.h"
+#include "store/kind.h"
+
+#include <errno.h>
+#include <math.h>
+
+/* ---- search check ---- */
+
+/*
+ * Checks a comparison of a search: whether its field has the operator and accepts the values.
+ * Thread: any.
+ */
+
+/* The checks of comparisons. Most texts of errors here are HyperFleet's. */
+
+#define INT32_MAX_VALUE INT64_C(2147483647)
+#define ONLY_EQUALITY "only equality operator (=) is supported for condition status queries"
+
+/* The form that the values of a field must have. */
+enum form {
+    FORM_TEXT,
+    FORM_TIME,
+    FORM_GENERATION,
+    FORM_STATUS,
+    FORM_ANY
+};
+
+static const struct {
+    enum form form;
+    const char *name; /* in errors */
+} forms[HFD_FIELD_COUNT] = {
+    [HFD_FIELD_CREATED_TIME] = {FORM_TIME, "field 'created_time'"},
+    [HFD_FIELD_UPDATED_TIME] = {FORM_TIME, "field 'updated_time'"},
+    [HFD_FIELD_DELETED_TIME] = {FORM_TIME, "field 'deleted_time'"},
+    [HFD_FIELD_GENERATION] = {FORM_GENERATION, "field 'generation'"},
+    [HFD_FIELD_CONDITION] = {FORM_STATUS, NULL},
+    [HFD_FIELD_CONDITION_READ] = {FORM_STATUS, NULL},
+    [HFD_FIELD_CONDITION_PENDING] = {FORM_STATUS, NULL},
+    [HFD_FIELD_CONDITION_UPDATED] = {FORM_TIME, "condition subfield 'last_updated_time'"},
+    [HFD_FIELD_CONDITION_TRANSITION] = {FORM_TIME, "condition subfield 'last_transition_time'"},
+    [HFD_FIELD_CONDITION_GENERATION] = {FORM_GENERATION,
+                                        "condition subfield 'observed_generation'"},
+    [HFD_FIELD_SPEC] = {FORM_ANY, NULL},
+    [HFD_FIELD_REPORT_GENERATION] = {FORM_GENERATION, "field 'observed_generation'"},
+    [HFD_FIELD_REPORT_TIME] = {FORM_TIME, "field 'last_report_time'"},
+};
+
+/* Parses a time; a date alone is its first instant, in UTC. */
+static hfd_rc parse_time(hfd_slice text, int64_t *out)
+{
+    char whole[] = "2026-01-31T00:00:00Z";
+
+    if (text.len != sizeof("2026-01-31") - 1)
+        return hfd_time_parse_any(text, out, NULL);
+    memcpy(whole, text.p, text.len);
+    return hfd_time_parse_any(hfd_slice_of(whole), out, NULL);
+}
+
+static hfd_rc check_time(struct hfd_search *s, const char *name, struct hfd_filter_value *v)
+{
+    if (v->kind != HFD_VALUE_TEXT)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "expected string timestamp value for %s", name);
+    if (parse_time(v->text, &v->num) != HFD_OK)
+        return hfd_fail_field(
+            s->err, HFD_BAD_REQUEST, "search",
+            "invalid timestamp for %s: expected RFC3339 format (e.g., 2026-01-01T00:00:00Z)", name);
+    v->kind = HFD_VALUE_INT;
+    return HFD_OK;
+}
+
+static hfd_rc check_generation(struct hfd_search *s, const char *name, struct hfd_filter_value *v)
+{
+    if (v->kind == HFD_VALUE_TEXT || v->kind == HFD_VALUE_BOOL)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "expected numeric value for %s",
+                              name);
+    if (v->kind == HFD_VALUE_REAL && v->real != trunc(v->real))
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", "expected integer value for %s",
+                              name);
+    if (v->kind == HFD_VALUE_REAL && fabs(v->real) > (double)INT32_MAX_VALUE + 1)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "value %.17g is out of 32-bit integer range for %s", v->real, name);
+    if (v->kind == HFD_VALUE_REAL) {
+        v->num = (int64_t)v->real;
+        v->kind = HFD_VALUE_INT;
+    }
+    if (v->num > INT32_MAX_VALUE || v->num < -INT32_MAX_VALUE - 1)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "value %lld is out of 32-bit integer range for %s", (long long)v->num,
+                              name);
+    return HFD_OK;
+}
+
+static hfd_rc check_status(struct hfd_search *s, const struct hfd_filter *f,
+                           const struct hfd_filter_value *v)
+{
+    enum hfd_status status;
+
+    if (v->kind != HFD_VALUE_TEXT)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "expected string for right side of condition");
+    if (!hfd_status_parse(v->text, &status))
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "condition status '%.*s' is invalid: must be True, False, or Unknown",
+                              (int)(v->text.len < 60 ? v->text.len : 60), v->text.p);
+    if (f->op != HFD_FILTER_EQ)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", ONLY_EQUALITY);
+    return HFD_OK;
+}
+
+static hfd_rc check_value(struct hfd_search *s, const struct hfd_filter *f,
+                          struct hfd_filter_value *v)
+{
+    switch (forms[f->field].form) {
+    case FORM_TIME:
+        return check_time(s, forms[f->field].name, v);
+    case FORM_GENERATION:
+        return check_generation(s, forms[f->field].name, v);
+    case FORM_STATUS:
+        return check_status(s, f, v);
+    case FORM_ANY:
+        v->kind = v->kind == HFD_VALUE_BOOL ? HFD_VALUE_TEXT : v->kind;
+        return HFD_OK;
+    case FORM_TEXT:
+        break;
+    }
+    return v->kind == HFD_VALUE_TEXT
+               ? HFD_OK
+               : hfd_lex_fail(s, "expected text in single quotes for this field");
+}
+
+static hfd_rc check_operator(struct hfd_search *s, const struct hfd_filter *f)
+{
+    static const char *const names[HFD_FILTER_OP_COUNT] = {
+        [HFD_FILTER_LIKE] = "$like",       [HFD_FILTER_ILIKE] = "$ilike",
+        [HFD_FILTER_BETWEEN] = "$between", [HFD_FILTER_IN] = "$in",
+        [HFD_FILTER_IS_NULL] = "$is",
+    };
+    const bool is_pattern = f->op == HFD_FILTER_LIKE || f->op == HFD_FILTER_ILIKE;
+    const enum form form = forms[f->field].form;
+
+    if (hfd_field_is_condition_sub(f->field) && names[f->op] != NULL)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search",
+                              "operator '%s' is not supported for condition subfield queries; use "
+                              "=, !=, <, <=, >, or >=",
+                              names[f->op]);
+    if (form == FORM_STATUS && names[f->op] != NULL && !is_pattern)
+        return hfd_fail_field(s->err, HFD_BAD_REQUEST, "search", ONLY_EQUALITY);
+    if (is_pattern && f->values[0].kind != HFD_VALUE_TEXT)
+        return hfd_lex_fail(s, "expected text in single quotes behind like");
+    if (is_pattern && (form == FORM_TIME || form == FORM_GENERATION))
+        return hfd_lex_fail(s, "like needs a text field");
+    return HFD_OK;
+}
+
+/* Sentinels poll for it. */
+static bool asks_for_pending(const struct hfd_search *s, const struct hfd_filter *f)
+{
+    return !s->of_reports && f->field == HFD_FIELD_CONDITION_READ &&
+           hfd_slice_is(f->name, "Reconciled") && f->op == HFD_FILTER_EQ &&
+           hfd_slice_is(f->values[0].text, "False");
+}
+
+/*
+ * Checks a comparison whose field is resolved, and turns the texts of times into microseconds.
+ * @param f  its values are replaced by checked copies
+ * @return HFD_OK, HFD_BAD_REQUEST, HFD_NOMEM
+ */
+static hfd_rc comparison_check(struct hfd_search *s, struct hfd_filter *f)
+{
+    struct hfd_filter_value *values;
+    hfd_rc rc = check_operator(s, f);
+
+    if (rc != HFD_OK)
+        return rc;
+    values = hfd_arena_array(s->mem, f->value_count + 1, sizeof(*values));
+    if (values == NULL)
+        return hfd_fail_nomem(s->err, "parse a search");
+    if (f->value_count > 0)
+        memcpy(values, f->values, f->value_count * sizeof(*values));
+    for (size_t i = 0; rc == HFD_OK && i < f->value_count; i++)
+        rc = check_value(s, f, &values[i]);
+    f->values = values;
+    if (rc == HFD_OK && asks_for_pending(s, f))
+        f->field = HFD_FIELD_CONDITION_PENDING;
+    return rc;
+}
+
+/* ---- search ---- */
+
+/*
+ * The grammar of searches: a recursive descent over tokens with a depth limit.
+ */
 
 #define VALUES_MAX 1000
 #define EXPECTED_VALUE "expected a value: a number, or text in single quotes"
@@ -67,7 +257,8 @@ static hfd_rc parse_literal(struct hfd_search *s, struct hfd_filter_value *out)
 
 static hfd_rc parse_list(struct hfd_search *s, struct hfd_filter *f)
 {
-    const enum hfd_token close = s->tok == HFD_TOK_LPAREN ? HFD_TOK_RPAREN : HFD_TOK_RBRACKET;
+    const enum hfd_search_token close =
+        s->tok == HFD_TOK_LPAREN ? HFD_TOK_RPAREN : HFD_TOK_RBRACKET;
     struct hfd_filter_value values[VALUES_MAX], *copy;
     size_t n = 0;
     hfd_rc rc;
@@ -232,7 +423,7 @@ static hfd_rc parse_comparison(struct hfd_search *s, const struct hfd_filter **o
         const size_t behind = s->start;
 
         s->start = first; /* the error gives the position of the field */
-        rc = hfd_comparison_check(s, f);
+        rc = comparison_check(s, f);
         s->start = behind;
     }
     *out = f;
@@ -340,4 +531,77 @@ hfd_rc hfd_search_parse_reports(hfd_slice query, struct hfd_arena *mem,
                                              .mem = mem,
                                              .err = err},
                         out);
+}
+
+/* ---- search order ---- */
+
+/* The order of lists. */
+
+#define ORDER_MAX 8
+#define LABELS HFD_SLICE("labels.")
+
+static hfd_rc parse_item(const struct hfd_order_text *in, hfd_slice item, struct hfd_order *out,
+                         struct hfd_err *err)
+{
+    const char *space = memchr(item.p, ' ', item.len);
+    hfd_slice direction = in->direction, what = item;
+
+    if (space != NULL) {
+        what.len = (size_t)(space - item.p);
+        direction = hfd_lex_trim((hfd_slice){space, item.len - what.len});
+        if (!hfd_slice_is(direction, "asc") && !hfd_slice_is(direction, "desc"))
+            return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy", "bad order value '%.*s'",
+                                  (int)(item.len < 100 ? item.len : 100), item.p);
+    }
+    *out = (struct hfd_order){.descending = hfd_slice_is(direction, "desc")};
+    if (in->of_reports && hfd_field_report_column(what, &out->field))
+        return HFD_OK;
+    if (hfd_slice_starts(what, LABELS) && !in->of_reports) {
+        out->field = HFD_FIELD_LABEL;
+        out->name = (hfd_slice){what.p + LABELS.len, what.len - LABELS.len};
+        return hfd_field_check_label("orderBy", out->name, err);
+    }
+    if (in->of_reports || !hfd_field_column(in->kind, what, &out->field))
+        return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy", "%.*s is not a valid field name",
+                              (int)(what.len < 100 ? what.len : 100), what.p);
+    return HFD_OK;
+}
+
+hfd_rc hfd_search_order(const struct hfd_order_text *in, struct hfd_arena *mem,
+                        struct hfd_orders *out, struct hfd_err *err)
+{
+    struct hfd_order *items = hfd_arena_array(mem, ORDER_MAX, sizeof(*items));
+    hfd_slice text = hfd_lex_trim(in->by);
+    size_t n = 0;
+
+    *out = (struct hfd_orders){items, 0};
+    if (items == NULL)
+        return hfd_fail_nomem(err, "parse an order");
+    if (in->direction.len > 0 && !hfd_slice_is(in->direction, "asc") &&
+        !hfd_slice_is(in->direction, "desc"))
+        return hfd_fail_field(err, HFD_BAD_REQUEST, "order", "order must be 'asc' or 'desc'");
+    if (text.len == 0) {
+        items[0] = (struct hfd_order){.field = HFD_FIELD_CREATED_TIME,
+                                      .descending = !hfd_slice_is(in->direction, "asc")};
+        out->count = 1;
+        return HFD_OK;
+    }
+    while (text.p != NULL) {
+        const char *comma = memchr(text.p, ',', text.len);
+        const hfd_slice item =
+            hfd_lex_trim((hfd_slice){text.p, comma != NULL ? (size_t)(comma - text.p) : text.len});
+        hfd_rc rc;
+
+        if (item.len == 0 || n == ORDER_MAX)
+            return hfd_fail_field(err, HFD_BAD_REQUEST, "orderBy",
+                                  "bad order value '%.*s': expected 1 to %d fields",
+                                  (int)(text.len < 100 ? text.len : 100), text.p, ORDER_MAX);
+        rc = parse_item(in, item, &items[n++], err);
+        if (rc != HFD_OK)
+            return rc;
+        text = comma != NULL ? (hfd_slice){comma + 1, text.len - (size_t)(comma + 1 - text.p)}
+                             : HFD_SLICE_NONE;
+    }
+    out->count = n;
+    return HFD_OK;
 }

@@ -17,6 +17,9 @@
  * first; behind "labels." also the key of a Kubernetes label literal    := 'text' (with '' or \'
  * for a quote, \\ for a backslash) | "..." | `...` |  [+-]number | true | false | a date or time of
  * RFC 3339
+ *
+ * The order of lists: the parameters orderBy and order. Source: HyperFleet API, "orderBy";
+ * driver/README.md, decision 2. Thread: any.
  */
 #ifndef HFD_FLEET_SEARCH_H
 #define HFD_FLEET_SEARCH_H
@@ -40,5 +43,26 @@ HFD_MUST_CHECK hfd_rc hfd_search_parse(enum hfd_kind kind, hfd_slice query, stru
 /** The same over the reports on one cluster or nodepool: the lists `statuses`. */
 HFD_MUST_CHECK hfd_rc hfd_search_parse_reports(hfd_slice query, struct hfd_arena *mem,
                                                const struct hfd_filter **out, struct hfd_err *err);
+
+/** The order that a request asks for. */
+struct hfd_order_text {
+    enum hfd_kind kind;
+    hfd_slice by;        /* "name desc, created_time"; blank = created_time desc */
+    hfd_slice direction; /* "asc", "desc" or "": for items of `by` that name none */
+    bool of_reports;     /* the fields are those of reports; kind is not used */
+};
+
+struct hfd_orders {
+    const struct hfd_order *items;
+    size_t count;
+};
+
+/**
+ * Parses an order.
+ * @param out  lives in mem, and borrows the text
+ * @return HFD_OK, HFD_BAD_REQUEST, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_search_order(const struct hfd_order_text *in, struct hfd_arena *mem,
+                                       struct hfd_orders *out, struct hfd_err *err);
 
 #endif

@@ -1,7 +1,15 @@
-/* A PacemakerCluster document as plain structs. See document.h. */
+/* See document.h. */
 #include "driver/health/document.h"
 
 #include "driver/base/clock.h"
+#include "driver/base/jsonx.h"
+#include "driver/fleet/condition.h"
+#include "driver/fleet/objects.h"
+#include "driver/health/rules.h"
+
+/* ---- document ---- */
+
+/* A PacemakerCluster document as plain structs. */
 
 /* The reading of one document. The first failure stays. */
 struct reading {
@@ -144,4 +152,141 @@ bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type)
     const struct hfd_condition *c = hfd_condition_find(cs, hfd_slice_of(type));
 
     return c != NULL && c->status == HFD_STATUS_TRUE;
+}
+
+/* ---- read ---- */
+
+/* PacemakerCluster documents as they come in. */
+
+static hfd_rc keep_text(const json_t *doc, struct hfd_arena *mem, hfd_slice *out,
+                        struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, HFD_HEALTH_DOCUMENT_MAX_BYTES);
+    hfd_json_dump_for_store(&b, doc);
+    rc = hfd_buf_to_arena(&b, mem, out, err);
+    return rc == HFD_LIMIT ? hfd_fail(err, HFD_TOO_LARGE,
+                                      "the PacemakerCluster document is larger than %zu bytes",
+                                      HFD_HEALTH_DOCUMENT_MAX_BYTES)
+                           : rc;
+}
+
+hfd_rc hfd_health_read(json_t *doc, const char *root, struct hfd_arena *mem,
+                       struct hfd_health_reading *out, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *out = (struct hfd_health_reading){.present = true};
+    rc = hfd_health_check(doc, root, mem, &out->violations, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_health_prune(doc);
+    rc = keep_text(doc, mem, &out->text, err);
+    return rc == HFD_OK ? hfd_health_parse(doc, mem, &out->document, err) : rc;
+}
+
+hfd_rc hfd_health_read_report(hfd_slice data, struct hfd_arena *mem, struct hfd_health_reading *out,
+                              struct hfd_err *err)
+{
+    json_t *all, *doc;
+    hfd_rc rc = hfd_json_parse(data, &all, err);
+
+    *out = (struct hfd_health_reading){.present = false};
+    if (rc != HFD_OK)
+        return rc;
+    doc = json_object_get(all, HFD_HEALTH_MEMBER);
+    if (doc != NULL && !json_is_null(doc))
+        rc = hfd_health_read(doc, "data." HFD_HEALTH_MEMBER, mem, out, err);
+    json_decref(all);
+    return rc;
+}
+
+/* ---- objects ---- */
+
+static hfd_slice text_of(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : HFD_SLICE("");
+}
+
+static bool is_true(const json_t *entry, const char *type)
+{
+    const json_t *list = json_object_get(entry, "conditions"), *one;
+    size_t i;
+
+    json_array_foreach (list, i, one)
+        if (hfd_slice_is(text_of(one, "type"), type))
+            return hfd_slice_is(text_of(one, "status"), "True");
+    return false;
+}
+
+static enum hfd_presence presence(bool present)
+{
+    return present ? HFD_PRESENCE_PRESENT : HFD_PRESENCE_NOT_PRESENT;
+}
+
+static void add(struct hfd_health_objects *out, const struct hfd_object *object,
+                const json_t *entry)
+{
+    if (out->count < HFD_HEALTH_OBJECTS_MAX)
+        out->items[out->count++] = (struct hfd_health_object){*object, entry};
+}
+
+/* The resources run on the node; its agents run elsewhere, and their conditions count. */
+static void add_units(struct hfd_health_objects *out, const json_t *node, struct hfd_object object)
+{
+    const json_t *one;
+    size_t i;
+
+    object.kind = HFD_SLICE("Resource");
+    json_array_foreach (json_object_get(node, "resources"), i, one) {
+        object.name = text_of(one, "name");
+        add(out, &object, one);
+    }
+    object.kind = HFD_SLICE("FencingAgent");
+    json_array_foreach (json_object_get(node, "fencingAgents"), i, one) {
+        object.name = text_of(one, "name");
+        object.presence = presence(is_true(one, "Active") && is_true(one, "Started"));
+        add(out, &object, one);
+    }
+}
+
+static void add_node(struct hfd_health_objects *out, const json_t *node)
+{
+    struct hfd_object object = {
+        .group = HFD_SLICE("etcd.openshift.io"),
+        .version = HFD_SLICE("v1alpha1"),
+        .kind = HFD_SLICE("Node"),
+        .name = text_of(node, "nodeName"),
+        .presence = presence(is_true(node, "Online")),
+    };
+
+    add(out, &object, node);
+    object.node = object.name;
+    add_units(out, node, object);
+}
+
+void hfd_health_objects(const json_t *doc, struct hfd_health_objects *out)
+{
+    const json_t *nodes = json_object_get(json_object_get(doc, "status"), "nodes"), *node;
+    size_t i;
+
+    out->count = 0;
+    json_array_foreach (nodes, i, node) {
+        add_node(out, node);
+    }
+}
+
+void hfd_health_count_objects(const json_t *data, struct hfd_object_counts *counts)
+{
+    struct hfd_health_objects found;
+
+    hfd_objects_count(data, counts);
+    hfd_health_objects(json_object_get(data, HFD_HEALTH_MEMBER), &found);
+    for (size_t i = 0; i < found.count; i++)
+        hfd_object_count(&found.items[i].object, counts);
 }

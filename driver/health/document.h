@@ -2,12 +2,18 @@
  * A PacemakerCluster document as plain structs: what an observer of a two-node cluster says of its
  * nodes, their resources and their fencing agents. Pure. Thread: any. Source: PacemakerCluster,
  * "Status Structure".
+ *
+ * PacemakerCluster documents as they come in: checked, pruned and parsed. Pure. Thread: any.
+ *
+ * The objects of EMCO's status query that a PacemakerCluster document stands for: its nodes, their
+ * resources and their fencing agents. Pure. Thread: any.
  */
 #ifndef HFD_HEALTH_DOCUMENT_H
 #define HFD_HEALTH_DOCUMENT_H
 
-#include "driver/base/jsonx.h"
 #include "driver/fleet/condition.h"
+#include "driver/fleet/objects.h"
+#include "driver/health/rules.h"
 
 #define HFD_HEALTH_NODES_MAX 5
 #define HFD_HEALTH_UNITS_MAX 8
@@ -54,5 +60,52 @@ HFD_MUST_CHECK hfd_rc hfd_health_parse(const json_t *doc, struct hfd_arena *mem,
 
 /** Tells if the condition of that type is True. Unknown and absent are not. */
 bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type);
+
+/** The member of a report's data that has the document. */
+#define HFD_HEALTH_MEMBER "pacemakerCluster"
+
+/** A document as it came in, checked and pruned. */
+struct hfd_health_reading {
+    bool present;   /* false: the report has no document */
+    hfd_slice text; /* canonical JSON */
+    struct hfd_health_document document;
+    struct hfd_health_violations violations; /* when it was refused */
+};
+
+/**
+ * Checks a document. Drops its unknown fields.
+ * @param doc   changed in place
+ * @param root  its path for the fields of violations
+ * @param mem   keeps what out points to
+ * @return HFD_OK, HFD_INVALID (out->violations), HFD_TOO_LARGE, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_health_read(json_t *doc, const char *root, struct hfd_arena *mem,
+                                      struct hfd_health_reading *out, struct hfd_err *err);
+
+/** The same with the document in the data of a report, if it has one. */
+HFD_MUST_CHECK hfd_rc hfd_health_read_report(hfd_slice data, struct hfd_arena *mem,
+                                             struct hfd_health_reading *out, struct hfd_err *err);
+
+#define HFD_HEALTH_OBJECTS_MAX (HFD_HEALTH_NODES_MAX * (1 + 2 * HFD_HEALTH_UNITS_MAX))
+
+struct hfd_health_object {
+    struct hfd_object object;
+    const json_t *entry; /* of the node, resource or agent in the document */
+};
+
+struct hfd_health_objects {
+    struct hfd_health_object items[HFD_HEALTH_OBJECTS_MAX];
+    size_t count;
+};
+
+/**
+ * Finds the objects of a document that hfd_health_check has accepted. An offline node is not
+ * present, and neither is what runs on it.
+ * @param doc  borrowed by out; NULL has no objects
+ */
+void hfd_health_objects(const json_t *doc, struct hfd_health_objects *out);
+
+/** Adds data.objects and the objects of the document in the data of an observer's report. */
+void hfd_health_count_objects(const json_t *data, struct hfd_object_counts *counts);
 
 #endif

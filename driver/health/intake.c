@@ -1,12 +1,205 @@
-/* PacemakerCluster documents in the store. See intake.h. */
+/* See intake.h. */
 #include "driver/health/intake.h"
+
+#include "driver/fleet/report.h"
+#include "driver/health/document.h"
+#include "driver/health/verdict.h"
 
 #include <stdio.h>
 
-#include "driver/base/check.h"
-#include "driver/health/event.h"
-#include "driver/health/follow.h"
-#include "driver/health/stored.h"
+/* ---- follow ---- */
+
+/* How a PacemakerCluster document may follow the stored one. */
+
+/* The texts of the refusals. */
+#define HFD_HEALTH_EARLIER_TEXT "lastUpdated may not be set to an earlier timestamp"
+#define HFD_HEALTH_AHEAD_TEXT                                                                      \
+    "lastUpdated must not be more than 5 minutes ahead of the server's clock"
+#define HFD_HEALTH_REMOVED_TEXT "status may not be removed once set"
+
+enum hfd_health_follows hfd_health_follows(const struct hfd_health_document *stored,
+                                           const struct hfd_health_document *next)
+{
+    if (stored == NULL || !stored->has_status)
+        return HFD_HEALTH_NEWER;
+    if (!next->has_status)
+        return HFD_HEALTH_REMOVED;
+    if (next->updated_us < stored->updated_us)
+        return HFD_HEALTH_EARLIER;
+    return next->updated_us == stored->updated_us ? HFD_HEALTH_SAME : HFD_HEALTH_NEWER;
+}
+
+hfd_rc hfd_health_join(const json_t *main, const json_t *status, json_t **out, struct hfd_err *err)
+{
+    json_t *of = json_object_get(status, "status"), *doc = hfd_json_copy(main);
+    bool ok = doc != NULL;
+
+    (void)json_object_del(doc, "status");
+    if (ok && of != NULL && !json_is_null(of))
+        ok = json_object_set(doc, "status", of) == 0;
+    *out = ok ? doc : NULL;
+    if (ok)
+        return HFD_OK;
+    json_decref(doc);
+    return hfd_fail_nomem(err, "put a PacemakerCluster document together");
+}
+
+/* ---- stored ---- */
+
+/*
+ * A PacemakerCluster document as it is stored: a member of the data of an adapter's report, with
+ * the time of its staleness beside it. Thread: that of the transaction; stored_data and
+ * stored_join: any.
+ */
+
+/* A PacemakerCluster document as it is stored. */
+
+struct hfd_health_stored {
+    bool reported; /* there is a report, row */
+    struct hfd_report_row row;
+    bool has_document; /* it has a document; text, document and watch are its */
+    hfd_slice text;
+    struct hfd_health_document document;
+    struct hfd_watch_row watch; /* stale_us is INT64_MAX while the document has no status */
+    bool known;                 /* a verdict is known: the report has HFD_HEALTH_DEGRADED */
+};
+
+/* The data of a report, and the counts of the objects in it and in its document. */
+struct hfd_health_data {
+    hfd_slice text;
+    struct hfd_object_counts objects;
+};
+
+struct hfd_health_join_texts {
+    hfd_slice main;
+    hfd_slice status; /* none = no status */
+};
+
+#define DATA_MAX_BYTES ((size_t)16 * 1024 * 1024) /* of a report with a document */
+
+static hfd_rc dump(const json_t *v, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, DATA_MAX_BYTES);
+    hfd_json_dump_for_store(&b, v);
+    return hfd_buf_to_arena(&b, mem, out, err);
+}
+
+static hfd_rc read_document(const json_t *data, struct hfd_arena *mem,
+                            struct hfd_health_stored *out, struct hfd_err *err)
+{
+    const json_t *doc = json_object_get(data, HFD_HEALTH_MEMBER);
+    hfd_rc rc;
+
+    out->has_document = json_is_object(doc);
+    if (!out->has_document)
+        return HFD_OK;
+    rc = dump(doc, mem, &out->text, err);
+    if (rc == HFD_OK)
+        rc = hfd_health_parse(doc, mem, &out->document, err);
+    if (rc != HFD_CORRUPT)
+        return rc;
+    out->has_document = out->known = false; /* of the time before the adapter was an observer */
+    return HFD_OK;
+}
+
+/* Only an observer's report has the server's condition, and then the document is the server's. */
+static hfd_rc read_report(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_health_stored *out,
+                          struct hfd_err *err)
+{
+    const struct hfd_condition *degraded;
+    struct hfd_conditions cs;
+    json_t *data;
+    hfd_rc rc = hfd_fleet_conditions(tx, out->row.conditions, mem, &cs, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    degraded = hfd_condition_find(&cs, HFD_SLICE(HFD_HEALTH_DEGRADED));
+    out->known = degraded != NULL && degraded->status != HFD_STATUS_UNKNOWN;
+    if (degraded == NULL)
+        return HFD_OK;
+    rc = hfd_json_parse(out->row.data, &data, err);
+    if (rc != HFD_OK)
+        return rc;
+    rc = read_document(data, mem, out, err);
+    json_decref(data);
+    return rc;
+}
+
+/* Reads what is stored. @return HFD_OK, also when there is nothing; HFD_CORRUPT, HFD_NOMEM */
+static hfd_rc health_stored_load(struct hfd_txn *tx, const struct hfd_health_key *key,
+                                 struct hfd_arena *mem, struct hfd_health_stored *out,
+                                 struct hfd_err *err)
+{
+    const struct hfd_watch_row watch = {
+        .fleet_id = key->cluster_id, .adapter = key->adapter, .stale_us = INT64_MAX};
+    const struct hfd_report_key report = {key->cluster_id, key->adapter};
+    hfd_rc rc;
+
+    *out = (struct hfd_health_stored){.watch = watch};
+    rc = hfd_report_row_get(tx, &report, mem, &out->row, err);
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    out->reported = rc == HFD_OK;
+    if (rc == HFD_OK)
+        rc = read_report(tx, mem, out, err);
+    if (rc != HFD_OK || !out->has_document)
+        return rc;
+    rc = hfd_watch_row_get(tx, &watch, mem, &out->watch, err);
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    out->watch = watch;
+    if (!out->document.has_status)
+        return HFD_OK;
+    /* the setting was not there for a while: its age counts from now on */
+    out->watch.stale_us = hfd_health_stale_us(&out->document, INT64_MAX / 2);
+    return HFD_OK;
+}
+
+/* Puts a document into the data of a report, in place of the one that it has. */
+static hfd_rc health_stored_data(hfd_slice data, hfd_slice document, struct hfd_arena *mem,
+                                 struct hfd_health_data *out, struct hfd_err *err)
+{
+    json_t *all, *doc;
+    hfd_rc rc = hfd_json_parse(data, &all, err);
+
+    *out = (struct hfd_health_data){.text = HFD_SLICE_NONE};
+    if (rc != HFD_OK)
+        return rc;
+    rc = hfd_json_parse(document, &doc, err);
+    if (rc == HFD_OK && json_object_set_new(all, HFD_HEALTH_MEMBER, doc) != 0)
+        rc = hfd_fail_nomem(err, "put a document into a report");
+    if (rc == HFD_OK)
+        rc = dump(all, mem, &out->text, err);
+    if (rc == HFD_OK)
+        hfd_health_count_objects(all, &out->objects);
+    json_decref(all);
+    return rc;
+}
+
+/* hfd_health_join of texts. */
+static hfd_rc health_stored_join(const struct hfd_health_join_texts *in, struct hfd_arena *mem,
+                                 hfd_slice *out, struct hfd_err *err)
+{
+    json_t *main = NULL, *status = NULL, *joined = NULL;
+    hfd_rc rc = hfd_json_parse(in->main, &main, err);
+
+    if (rc == HFD_OK && in->status.len > 0)
+        rc = hfd_json_parse(in->status, &status, err);
+    if (rc == HFD_OK)
+        rc = hfd_health_join(main, status, &joined, err);
+    if (rc == HFD_OK)
+        rc = dump(joined, mem, out, err);
+    json_decref(joined);
+    json_decref(status);
+    json_decref(main);
+    return rc;
+}
+
+/* ---- intake ---- */
+
+/* PacemakerCluster documents in the store. */
 
 #define SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024) /* for one document and its cluster */
 
@@ -41,20 +234,27 @@ static void take_stored(struct intake *n)
 static hfd_rc choose(struct intake *n, const struct hfd_health_reading *given, const char *root)
 {
     const struct hfd_health_document *stored = n->stored.has_document ? &n->stored.document : NULL;
+    const enum hfd_health_follows follows = hfd_health_follows(stored, &given->document);
     char field[64];
 
-    switch (hfd_health_follows(stored, &given->document)) {
+    (void)snprintf(field, sizeof(field), "%sstatus.lastUpdated", root);
+    if (given->document.has_status &&
+        given->document.updated_us > n->call->now_us + HFD_FLEET_AHEAD_MAX_US)
+        return hfd_fail_field(n->err, HFD_INVALID, field, HFD_HEALTH_AHEAD_TEXT);
+    switch (follows) {
+    case HFD_HEALTH_SAME:
+        if (hfd_slice_eq(given->text, n->stored.text)) {
+            take_stored(n);
+            return HFD_OK;
+        }
+        /* fall through */
     case HFD_HEALTH_NEWER:
         n->is_new = true;
         n->text = given->text;
         n->document = given->document;
         n->watch.stale_us = hfd_health_stale_us(&n->document, n->call->now_us);
         return HFD_OK;
-    case HFD_HEALTH_SAME:
-        take_stored(n);
-        return HFD_OK;
     case HFD_HEALTH_EARLIER:
-        (void)snprintf(field, sizeof(field), "%sstatus.lastUpdated", root);
         return hfd_fail_field(n->err, HFD_CONFLICT, field, HFD_HEALTH_EARLIER_TEXT);
     case HFD_HEALTH_REMOVED:
         break;
@@ -66,10 +266,10 @@ static hfd_rc choose(struct intake *n, const struct hfd_health_reading *given, c
 /* Judges the document that was chosen. */
 static hfd_rc judge(struct intake *n)
 {
-    const bool stale = n->document.has_status && n->call->now_us > n->watch.stale_us;
-    hfd_rc rc = hfd_health_judge(&n->document, stale, n->call->mem, &n->verdict, n->err);
+    const bool late = n->call->now_us > n->watch.stale_us;
+    hfd_rc rc = hfd_health_judge(&n->document, late, n->call->mem, &n->verdict, n->err);
 
-    n->watch.told = stale;
+    n->watch.told = late;
     return rc == HFD_OK ? hfd_health_conditions(&n->verdict, n->stored.known, n->call->mem,
                                                 n->judged, n->err)
                         : rc;
@@ -151,19 +351,18 @@ static hfd_rc keep_events(const struct intake *n)
 /* Writes what stands beside the report. */
 static hfd_rc keep_watch(const struct intake *n)
 {
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc;
 
     if (n->text.len == 0)
         return HFD_OK;
-    if (n->document.has_status)
-        rc = hfd_watch_row_put(n->tx, &n->watch, n->err);
+    rc = hfd_watch_row_put(n->tx, &n->watch, n->err);
     return rc == HFD_OK ? keep_events(n) : rc;
 }
 
 static hfd_rc start(struct intake *n, const struct hfd_health_key *key)
 {
     n->watch = (struct hfd_watch_row){.fleet_id = key->cluster_id, .adapter = key->adapter};
-    return hfd_health_stored_load(n->tx, key, n->call->mem, &n->stored, n->err);
+    return health_stored_load(n->tx, key, n->call->mem, &n->stored, n->err);
 }
 
 /* ---- reports ---- */
@@ -187,7 +386,7 @@ hfd_rc hfd_health_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (rc == HFD_OK)
         rc = merge_conditions(&n, &in->report->conditions, &report.conditions);
     if (rc == HFD_OK && n.text.len > 0)
-        rc = hfd_health_stored_data(report.data, n.text, call->mem, &data, err);
+        rc = health_stored_data(report.data, n.text, call->mem, &data, err);
     if (rc != HFD_OK)
         return rc;
     if (n.text.len > 0) {
@@ -214,7 +413,7 @@ static hfd_rc own_conditions(const struct intake *n, struct hfd_conditions *out)
     const size_t count = sizeof(types) / sizeof(types[0]);
 
     if (n->stored.reported)
-        return hfd_conditions_parse(n->stored.row.conditions, n->call->mem, out, n->err);
+        return hfd_fleet_conditions(n->tx, n->stored.row.conditions, n->call->mem, out, n->err);
     out->items = hfd_arena_array(n->call->mem, count, sizeof(*out->items));
     if (out->items == NULL)
         return short_of_memory(n);
@@ -269,7 +468,7 @@ static hfd_rc make_row(const struct intake *n, int64_t generation, struct hfd_re
     hfd_conditions_format(&b, &are, true);
     rc = hfd_buf_to_arena(&b, n->call->mem, &out->conditions, n->err);
     if (rc == HFD_OK)
-        rc = hfd_health_stored_data(out->data, n->text, n->call->mem, &data, n->err);
+        rc = health_stored_data(out->data, n->text, n->call->mem, &data, n->err);
     if (rc != HFD_OK)
         return rc;
     out->data = data.text;
@@ -292,16 +491,18 @@ static hfd_rc choose_main(struct intake *n, const struct hfd_health_put *in)
         join.status = n->stored.text;
     }
     n->is_new = in->what == HFD_HEALTH_CREATE;
-    return hfd_health_stored_join(&join, n->call->mem, &n->text, n->err);
+    if (n->is_new)
+        n->watch.stale_us = hfd_health_stale_us(&n->document, n->call->now_us);
+    return health_stored_join(&join, n->call->mem, &n->text, n->err);
 }
 
 static hfd_rc choose_status(struct intake *n, const struct hfd_health_put *in)
 {
     const struct hfd_health_join_texts join = {n->stored.text, in->given->text};
-    hfd_rc rc = choose(n, in->given, "");
+    struct hfd_health_reading given = *in->given;
+    hfd_rc rc = health_stored_join(&join, n->call->mem, &given.text, n->err);
 
-    return rc == HFD_OK && n->is_new ? hfd_health_stored_join(&join, n->call->mem, &n->text, n->err)
-                                     : rc;
+    return rc == HFD_OK ? choose(n, &given, "") : rc;
 }
 
 /* Stores what was chosen. A document that is the stored one is written for a new generation only.
@@ -352,7 +553,7 @@ hfd_rc hfd_health_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 {
     const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key->cluster_id};
     const struct hfd_health_event event = {
-        true, hfd_health_reason(HFD_HEALTH_NO_STATUS),
+        true, hfd_health_reason(HFD_HEALTH_NOT_FOUND),
         HFD_SLICE("Pacemaker error: PacemakerCluster CR not found")};
     struct intake n = {.tx = tx, .call = call, .err = err};
     struct hfd_fleet_row cluster;
@@ -400,7 +601,8 @@ static bool is_observer(const struct hfd_fleet *fleet, hfd_slice adapter)
     return false;
 }
 
-/* One document that has become stale. A row that stands for no document is removed. */
+/* One document that has become stale, or has had no status for too long. A row that stands for no
+ * document is removed. */
 static hfd_rc settle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                      const struct hfd_watch_row *watch, struct hfd_err *err)
 {

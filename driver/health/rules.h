@@ -1,13 +1,29 @@
 /*
  * The validation rules R1 to R22 of a PacemakerCluster document, as one table with one row a rule.
  * The table checks a document, drops the fields that it does not know, and prints the page of the
- * manual. Rules that need the stored document are in follow.h. Pure; allocates from the arena
+ * manual. Rules that need the stored document are in intake.h. Pure; allocates from the arena
  * given. Thread: any. Source: PacemakerCluster, "Validation Rules", and its CRD.
+ *
+ * The address rule of PacemakerCluster: an IP address of a node, in its one canonical form. It
+ * agrees with Kubernetes' ip.isCanonical() and isGlobalUnicast(), which are Go's net/netip. It is
+ * written by hand because inet_ntop of glibc prints "::1.2.3.4" where netip prints "::102:304".
+ * Pure. Thread: any.
  */
 #ifndef HFD_HEALTH_RULES_H
 #define HFD_HEALTH_RULES_H
 
-#include "driver/base/jsonx.h"
+#include "driver/base/slice.h"
+
+#include <jansson.h>
+
+struct hfd_arena;
+
+/**
+ * Tells if the text is a global unicast IPv4 or IPv6 address in canonical form. Private and
+ * documentation addresses are; unspecified, loopback, link-local, multicast and broadcast ones are
+ * not, and neither are zones, prefixes and IPv4 addresses mapped into IPv6.
+ */
+bool hfd_health_address_ok(hfd_slice text);
 
 /** The most that are listed of one document; further ones are counted. */
 #define HFD_HEALTH_VIOLATIONS_MAX 1000

@@ -1,12 +1,206 @@
-/* The verdict on a PacemakerCluster document. See verdict.h. */
+/* See verdict.h. */
 #include "driver/health/verdict.h"
+
+#include "driver/base/arena.h"
+#include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/health/document.h"
 
 #include <stdio.h>
 
-#include "driver/base/check.h"
-#include "driver/base/clock.h"
-#include "driver/health/line.h"
+/* ---- line ---- */
 
+/* A line of text with a ceiling. */
+
+struct hfd_health_line {
+    char text[HFD_HEALTH_LINE_MAX];
+    size_t len;
+    bool cut;
+};
+
+/* Appends; a full line ignores what follows. */
+static void health_line_add(struct hfd_health_line *line, hfd_slice text)
+{
+    const size_t room = sizeof(line->text) - line->len;
+    const size_t len = text.len < room ? text.len : room;
+
+    if (line->cut || text.len == 0)
+        return;
+    memcpy(line->text + line->len, text.p, len);
+    line->len += len;
+    line->cut = len < text.len;
+}
+
+static void health_line_word(struct hfd_health_line *line, const char *text)
+{
+    health_line_add(line, hfd_slice_of(text));
+}
+
+/* Appends the separator unless the line is at its start, or right behind `from`. */
+static void health_line_next(struct hfd_health_line *line, size_t from, const char *separator)
+{
+    if (line->len > from)
+        health_line_word(line, separator);
+}
+
+/* A copy in the arena; p is NULL when memory is short. */
+static hfd_slice health_line_end(struct hfd_health_line *line, struct hfd_arena *mem)
+{
+    static const char dots[] = "...";
+
+    if (line->cut) {
+        line->len = sizeof(line->text) - (sizeof(dots) - 1);
+        while (line->len > 0 && ((unsigned char)line->text[line->len] & 0xc0u) == 0x80u)
+            line->len--;
+        memcpy(line->text + line->len, dots, sizeof(dots) - 1);
+        line->len += sizeof(dots) - 1;
+        line->cut = false;
+    }
+    return hfd_arena_dup(mem, (hfd_slice){line->text, line->len});
+}
+
+/* ---- facts ---- */
+
+/* The aggregates of a PacemakerCluster document, derived. */
+
+/* Two nodes make a cluster with fencing. */
+#define HFD_HEALTH_NODES_EXPECTED 2
+
+static bool all_true(const struct hfd_conditions *cs, const char *const *types)
+{
+    for (; *types != NULL; types++)
+        if (!hfd_health_is_true(cs, *types))
+            return false;
+    return true;
+}
+
+static bool unit_is_healthy(const struct hfd_health_unit *unit)
+{
+    static const char *const types[] = {"InService", "Managed", "Enabled",     "Operational",
+                                        "Active",    "Started", "Schedulable", NULL};
+
+    return all_true(&unit->conditions, types);
+}
+
+static void derive_node(const struct hfd_health_node *node, struct hfd_health_node_facts *out)
+{
+    static const char *const types[] = {"Online", "InService", "Active", "Ready",
+                                        "Clean",  "Member",    NULL};
+    bool resources_healthy = true;
+
+    *out = (struct hfd_health_node_facts){.fencing_healthy = node->agents.count > 0};
+    for (size_t i = 0; i < node->resources.count; i++) {
+        out->resources[i] = unit_is_healthy(&node->resources.items[i]);
+        resources_healthy = resources_healthy && out->resources[i];
+    }
+    for (size_t i = 0; i < node->agents.count; i++) {
+        const struct hfd_conditions *reported = &node->agents.items[i].conditions;
+        bool healthy;
+
+        out->agents[i] = unit_is_healthy(&node->agents.items[i]);
+        healthy = out->agents[i] && hfd_health_is_true(reported, "Healthy");
+        out->fencing_available = out->fencing_available || healthy;
+        out->fencing_healthy = out->fencing_healthy && healthy;
+    }
+    out->healthy =
+        all_true(&node->conditions, types) && out->fencing_available && resources_healthy;
+}
+
+/* @param doc  one with a status */
+static void health_derive(const struct hfd_health_document *doc, struct hfd_health_facts *out)
+{
+    *out = (struct hfd_health_facts){
+        .in_service = hfd_health_is_true(&doc->conditions, "InService"),
+        .count_as_expected = doc->node_count == HFD_HEALTH_NODES_EXPECTED,
+    };
+    out->healthy = out->count_as_expected;
+    for (size_t i = 0; i < doc->node_count; i++) {
+        derive_node(&doc->nodes[i], &out->nodes[i]);
+        out->healthy = out->healthy && out->nodes[i].healthy;
+        out->in_service =
+            out->in_service && hfd_health_is_true(&doc->nodes[i].conditions, "InService");
+    }
+    out->healthy = out->healthy && out->in_service;
+}
+
+/* One reported aggregate beside what it should be. */
+struct claim {
+    const char *of; /* "node", "cluster", ... */
+    hfd_slice name; /* which one; may be empty */
+    const struct hfd_conditions *conditions;
+    const char *type;
+    bool derived;
+};
+
+static void compare(struct hfd_health_line *line, const struct claim *c)
+{
+    const bool reported = hfd_health_is_true(c->conditions, c->type);
+
+    if (reported == c->derived)
+        return;
+    health_line_next(line, 0, "; ");
+    health_line_word(line, c->of);
+    if (c->name.len > 0)
+        health_line_word(line, " ");
+    health_line_add(line, c->name);
+    health_line_word(line, ": ");
+    health_line_word(line, c->type);
+    health_line_word(line, reported ? " is reported True" : " is not reported True");
+}
+
+static void compare_units(struct hfd_health_line *line, const struct hfd_health_units *units,
+                          const bool *derived, const char *of)
+{
+    for (size_t i = 0; i < units->count; i++)
+        compare(line, &(struct claim){of, units->items[i].name, &units->items[i].conditions,
+                                      "Healthy", derived[i]});
+}
+
+static void compare_node(struct hfd_health_line *line, const struct hfd_health_node *node,
+                         const struct hfd_health_node_facts *facts)
+{
+    compare_units(line, &node->resources, facts->resources, "resource");
+    compare_units(line, &node->agents, facts->agents, "fencing agent");
+    compare(line, &(struct claim){"node", node->name, &node->conditions, "FencingAvailable",
+                                  facts->fencing_available});
+    compare(line, &(struct claim){"node", node->name, &node->conditions, "FencingHealthy",
+                                  facts->fencing_healthy});
+    if (facts->healthy && !hfd_health_is_true(&node->conditions, "FencingHealthy"))
+        return; /* either value of Healthy is right */
+    compare(line,
+            &(struct claim){"node", node->name, &node->conditions, "Healthy", facts->healthy});
+}
+
+/*
+ * Where reported aggregates differ from the derived ones: "node master-0: Healthy is reported
+ * True". A node with FencingHealthy=False alone may report either value.
+ * @param out  empty when all agree; at most HFD_HEALTH_LINE_MAX bytes
+ * @return HFD_OK, HFD_NOMEM
+ */
+static hfd_rc mismatches_of(const struct hfd_health_document *doc,
+                            const struct hfd_health_facts *facts, struct hfd_arena *mem,
+                            hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_health_line line = {.len = 0};
+
+    for (size_t i = 0; i < doc->node_count; i++)
+        compare_node(&line, &doc->nodes[i], &facts->nodes[i]);
+    compare(&line, &(struct claim){"cluster", HFD_SLICE(""), &doc->conditions,
+                                   "NodeCountAsExpected", facts->count_as_expected});
+    compare(&line,
+            &(struct claim){"cluster", HFD_SLICE(""), &doc->conditions, "Healthy", facts->healthy});
+    *out = health_line_end(&line, mem);
+    if (out->p == NULL)
+        return hfd_fail_nomem(err, "compare the aggregates of a document");
+    return HFD_OK;
+}
+
+/* ---- verdict ---- */
+
+/* The verdict on a PacemakerCluster document. */
+
+/* A document older than this is stale. */
+#define HFD_HEALTH_STALE_AFTER_US (INT64_C(300) * 1000000)
 #define JUDGE "judge a PacemakerCluster document"
 
 const char *hfd_health_overall_name(enum hfd_health_overall overall)
@@ -32,7 +226,7 @@ struct judging {
 static void say(struct judging *j, enum hfd_health_finding what, struct hfd_health_line *line)
 {
     const bool warns = what == HFD_HEALTH_FENCING_AT_RISK;
-    const struct hfd_health_said said = {what, hfd_health_line_end(line, j->mem)};
+    const struct hfd_health_said said = {what, health_line_end(line, j->mem)};
 
     j->short_of_memory = j->short_of_memory || said.text.p == NULL;
     if (warns) {
@@ -48,11 +242,11 @@ static void say_text(struct judging *j, enum hfd_health_finding what, const char
 {
     struct hfd_health_line line = {.len = 0};
 
-    hfd_health_line_word(&line, text);
+    health_line_word(&line, text);
     say(j, what, &line);
 }
 
-/* The reported reason counts as well as the count. NULL: as expected. */
+/* The reported condition counts as well as the count. NULL: as expected. */
 static const char *count_trouble(const struct hfd_health_document *doc)
 {
     const struct hfd_condition *c =
@@ -65,7 +259,7 @@ static const char *count_trouble(const struct hfd_health_document *doc)
     if (doc->node_count > HFD_HEALTH_NODES_EXPECTED ||
         (reported && hfd_slice_is(c->reason, "ExcessiveNodes")))
         return "Excessive";
-    return NULL;
+    return reported ? "Unexpected number of" : NULL;
 }
 
 /* "Cluster is unhealthy: Insufficient nodes in cluster (expected 2, found 1), Cluster is in ..." */
@@ -79,18 +273,38 @@ static void judge_cluster(struct judging *j)
 
     if (count == NULL && !in_maintenance)
         return;
-    hfd_health_line_word(&line, "Cluster is unhealthy: ");
+    health_line_word(&line, "Cluster is unhealthy: ");
     from = line.len;
     if (count != NULL) {
         (void)snprintf(found, sizeof(found), "%s nodes in cluster (expected %d, found %zu)", count,
                        HFD_HEALTH_NODES_EXPECTED, j->doc->node_count);
-        hfd_health_line_word(&line, found);
+        health_line_word(&line, found);
     }
     if (in_maintenance) {
-        hfd_health_line_next(&line, from, ", ");
-        hfd_health_line_word(&line, "Cluster is in maintenance mode");
+        health_line_next(&line, from, ", ");
+        health_line_word(&line, "Cluster is in maintenance mode");
     }
     say(j, in_maintenance ? HFD_HEALTH_MAINTENANCE : HFD_HEALTH_NODE_COUNT, &line);
+}
+
+/*
+ * The reported Healthy of the cluster counts when nothing explains it: there is no error, and the
+ * nodes are reported Healthy.
+ */
+static void judge_reported(struct judging *j)
+{
+    const struct hfd_condition *healthy =
+        hfd_condition_find(&j->doc->conditions, HFD_SLICE("Healthy"));
+    struct hfd_health_line line = {.len = 0};
+
+    if (healthy == NULL || healthy->status == HFD_STATUS_TRUE || j->out->error_count > 0)
+        return;
+    for (size_t i = 0; i < j->doc->node_count; i++)
+        if (!hfd_health_is_true(&j->doc->nodes[i].conditions, "Healthy"))
+            return;
+    health_line_word(&line, "Cluster is unhealthy: ");
+    health_line_add(&line, healthy->message.len > 0 ? healthy->message : healthy->reason);
+    say(j, HFD_HEALTH_CLUSTER_UNHEALTHY, &line);
 }
 
 /* The first that applies says what is wrong with a resource. */
@@ -120,10 +334,10 @@ static void add_resources(const struct hfd_health_node *node,
 
         if (facts->resources[i] && hfd_health_is_true(&unit->conditions, "Healthy"))
             continue;
-        hfd_health_line_next(line, from, ", ");
-        hfd_health_line_add(line, unit->name);
-        hfd_health_line_word(line, " ");
-        hfd_health_line_word(line, trouble_of(unit));
+        health_line_next(line, from, ", ");
+        health_line_add(line, unit->name);
+        health_line_word(line, " ");
+        health_line_word(line, trouble_of(unit));
     }
 }
 
@@ -143,12 +357,12 @@ static void add_conditions(const struct hfd_health_node *node, bool fencing_avai
     for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
         if (hfd_health_is_true(&node->conditions, checks[i].type))
             continue;
-        hfd_health_line_next(line, from, ", ");
-        hfd_health_line_word(line, checks[i].text);
+        health_line_next(line, from, ", ");
+        health_line_word(line, checks[i].text);
     }
     if (!fencing_available) {
-        hfd_health_line_next(line, from, ", ");
-        hfd_health_line_word(line, "fencing unavailable (no agents running)");
+        health_line_next(line, from, ", ");
+        health_line_word(line, "fencing unavailable (no agents running)");
     }
 }
 
@@ -162,8 +376,8 @@ static bool warn_of_fencing(struct judging *j, const struct hfd_health_node *nod
 
     if (healthy || !available)
         return false;
-    hfd_health_line_add(&line, node->name);
-    hfd_health_line_word(&line, ": fencing at risk (agent running but not managed for recovery)");
+    health_line_add(&line, node->name);
+    health_line_word(&line, ": fencing at risk (agent running but not managed for recovery)");
     say(j, HFD_HEALTH_FENCING_AT_RISK, &line);
     return true;
 }
@@ -181,20 +395,20 @@ static void judge_node(struct judging *j, const struct hfd_health_node *node,
     size_t from;
 
     if (!hfd_health_is_true(&node->conditions, "Online")) {
-        hfd_health_line_word(&line, "Node ");
-        hfd_health_line_add(&line, node->name);
-        hfd_health_line_word(&line, " is offline");
+        health_line_word(&line, "Node ");
+        health_line_add(&line, node->name);
+        health_line_word(&line, " is offline");
         say(j, HFD_HEALTH_NODE_OFFLINE, &line);
         return;
     }
     warned = warn_of_fencing(j, node, facts, available);
-    hfd_health_line_add(&line, node->name);
-    hfd_health_line_word(&line, " node is unhealthy: ");
+    health_line_add(&line, node->name);
+    health_line_word(&line, " node is unhealthy: ");
     from = line.len;
     add_conditions(node, available, from, &line);
     add_resources(node, facts, from, &line);
     if (line.len == from && !warned && healthy != NULL && healthy->status != HFD_STATUS_TRUE)
-        hfd_health_line_add(&line, healthy->message.len > 0 ? healthy->message : healthy->reason);
+        health_line_add(&line, healthy->message.len > 0 ? healthy->message : healthy->reason);
     if (line.len > from)
         say(j, HFD_HEALTH_NODE_UNHEALTHY, &line);
 }
@@ -208,6 +422,7 @@ static void judge_status(struct judging *j)
         say_text(j, HFD_HEALTH_NO_NODES, "No nodes found in cluster");
     for (size_t i = 0; i < doc->node_count; i++)
         judge_node(j, &doc->nodes[i], &j->out->facts.nodes[i]);
+    judge_reported(j);
     if (j->out->error_count > 0)
         j->out->overall = HFD_HEALTH_ERROR;
     else
@@ -222,35 +437,36 @@ static void judge_stale(struct judging *j)
 
     j->out->stale = true;
     (void)hfd_time_format_s(j->doc->updated_us, at);
-    hfd_health_line_word(&line, before);
-    hfd_health_line_word(&line, at);
-    hfd_health_line_word(&line, ")");
+    health_line_word(&line, before);
+    health_line_word(&line, at);
+    health_line_word(&line, ")");
     say(j, HFD_HEALTH_STALE, &line);
 }
 
 int64_t hfd_health_stale_us(const struct hfd_health_document *doc, int64_t received_us)
 {
-    return (doc->updated_us < received_us ? doc->updated_us : received_us) +
+    return (doc->has_status && doc->updated_us < received_us ? doc->updated_us : received_us) +
            HFD_HEALTH_STALE_AFTER_US;
 }
 
-hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bool stale, struct hfd_arena *mem,
+hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bool late, struct hfd_arena *mem,
                         struct hfd_health_verdict *out, struct hfd_err *err)
 {
     struct judging j = {.doc = doc, .mem = mem, .out = out};
     hfd_rc rc = HFD_OK;
 
-    *out = (struct hfd_health_verdict){.overall = HFD_HEALTH_UNKNOWN, .mismatch = HFD_SLICE("")};
+    *out = (struct hfd_health_verdict){
+        .overall = HFD_HEALTH_UNKNOWN, .late = late, .mismatch = HFD_SLICE("")};
     if (!doc->has_status) {
         say_text(&j, HFD_HEALTH_NO_STATUS, "PacemakerCluster CR has no status populated");
         return j.short_of_memory ? hfd_fail_nomem(err, JUDGE) : HFD_OK;
     }
-    hfd_health_derive(doc, &out->facts);
-    if (stale) {
+    health_derive(doc, &out->facts);
+    if (late) {
         judge_stale(&j);
     } else {
         judge_status(&j);
-        rc = hfd_health_mismatches(doc, &out->facts, mem, &out->mismatch, err);
+        rc = mismatches_of(doc, &out->facts, mem, &out->mismatch, err);
     }
     return rc == HFD_OK && j.short_of_memory ? hfd_fail_nomem(err, JUDGE) : rc;
 }
@@ -304,7 +520,7 @@ hfd_rc hfd_health_conditions(const struct hfd_health_verdict *v, bool known_befo
         available.reason = v->overall == HFD_HEALTH_ERROR ? HFD_SLICE("PacemakerUnhealthy")
                                                           : HFD_SLICE("PacemakerStatusStale");
         degraded.status = HFD_STATUS_TRUE;
-        degraded.reason = HFD_SLICE("PacemakerUnhealthy");
+        degraded.reason = available.reason;
     } else {
         available.status = HFD_STATUS_UNKNOWN;
         available.reason =
@@ -316,4 +532,184 @@ hfd_rc hfd_health_conditions(const struct hfd_health_verdict *v, bool known_befo
     out[0] = available;
     out[1] = degraded;
     return HFD_OK;
+}
+
+/* ---- event ---- */
+
+/* Events of PacemakerCluster verdicts. */
+
+/* The same text within this time after an event is no new event: its count rises. */
+#define HFD_HEALTH_REPEAT_US (INT64_C(300) * 1000000)
+
+/* clang-format off */
+static const struct {
+    const char *reason;
+    bool warning;
+    const char *prefix;
+} kinds[] = {
+    [HFD_HEALTH_NODE_OFFLINE]     = {"PacemakerNodeOffline", true, "Pacemaker error: "},
+    [HFD_HEALTH_NODE_UNHEALTHY]   = {"PacemakerNodeUnhealthy", true, "Pacemaker error: "},
+    [HFD_HEALTH_NODE_COUNT]       = {"PacemakerInsufficientNodes", true, "Pacemaker error: "},
+    [HFD_HEALTH_MAINTENANCE]      = {"PacemakerClusterInMaintenance", true, "Pacemaker error: "},
+    [HFD_HEALTH_NO_NODES]         = {"PacemakerError", true, "Pacemaker error: "},
+    [HFD_HEALTH_STALE]            = {"PacemakerStatusStale", true, "Pacemaker error: "},
+    [HFD_HEALTH_CLUSTER_UNHEALTHY] = {"PacemakerClusterUnhealthy", true, "Pacemaker error: "},
+    [HFD_HEALTH_NO_STATUS]        = {"PacemakerStatusMissing", true, "Pacemaker error: "},
+    [HFD_HEALTH_NOT_FOUND]        = {"PacemakerCRNotFound", true, "Pacemaker error: "},
+    [HFD_HEALTH_FENCING_AT_RISK]  = {"PacemakerWarning", true, "Pacemaker warning: "},
+    [HFD_HEALTH_MISMATCH]         = {"AggregateMismatch", true, "Reported aggregates differ from their parts: "},
+    [HFD_HEALTH_RECOVERED]        = {"PacemakerHealthy", false, ""},
+    [HFD_HEALTH_WARNINGS_CLEARED] = {"PacemakerWarningsCleared", false, ""},
+};
+/* clang-format on */
+_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == HFD_HEALTH_FINDINGS, "one row a finding");
+
+const char *hfd_health_reason(enum hfd_health_finding what)
+{
+    return kinds[what].reason;
+}
+
+/* The making of a list. After short memory it stays failed. */
+struct telling {
+    struct hfd_health_events *out;
+    struct hfd_arena *mem;
+    bool failed;
+};
+
+static void tell(struct telling *t, enum hfd_health_finding what, hfd_slice text)
+{
+    const hfd_slice message =
+        hfd_arena_printf(t->mem, "%s%.*s", kinds[what].prefix, HFD_SLICE_FMT(text));
+
+    HFD_ASSERT(t->out->count < HFD_HEALTH_EVENTS_MAX);
+    t->out->items[t->out->count++] =
+        (struct hfd_health_event){kinds[what].warning, kinds[what].reason, message};
+    t->failed = t->failed || message.p == NULL;
+}
+
+static bool is_operational(const struct hfd_health_verdict *v)
+{
+    return v->overall == HFD_HEALTH_HEALTHY || v->overall == HFD_HEALTH_WARNING;
+}
+
+static bool warnings_ended(const struct hfd_health_verdict *before,
+                           const struct hfd_health_verdict *now)
+{
+    return before != NULL && before->warning_count > 0 && now->warning_count == 0 &&
+           now->overall != HFD_HEALTH_UNKNOWN;
+}
+
+hfd_rc hfd_health_events(const struct hfd_health_verdict *before,
+                         const struct hfd_health_verdict *now, struct hfd_arena *mem,
+                         struct hfd_health_events *out, struct hfd_err *err)
+{
+    struct telling t = {out, mem, false};
+
+    out->count = 0;
+    for (size_t i = 0; i < now->warning_count; i++)
+        tell(&t, now->warnings[i].what, now->warnings[i].text);
+    for (size_t i = 0; i < now->error_count; i++)
+        if (now->errors[i].what != HFD_HEALTH_NO_STATUS || now->late)
+            tell(&t, now->errors[i].what, now->errors[i].text);
+    if (now->mismatch.len > 0)
+        tell(&t, HFD_HEALTH_MISMATCH, now->mismatch);
+    if (is_operational(now) && (before == NULL || !is_operational(before)))
+        tell(&t, HFD_HEALTH_RECOVERED,
+             HFD_SLICE("Pacemaker cluster is healthy - all nodes have healthy critical "
+                       "resources"));
+    if (warnings_ended(before, now))
+        tell(&t, HFD_HEALTH_WARNINGS_CLEARED, HFD_SLICE("Pacemaker cluster warnings cleared"));
+    return t.failed ? hfd_fail_nomem(err, "write the events of a verdict") : HFD_OK;
+}
+
+bool hfd_health_event_repeats(const struct hfd_health_event *event, hfd_slice kept_reason,
+                              hfd_slice kept_message, int64_t kept_for_us)
+{
+    return kept_for_us < HFD_HEALTH_REPEAT_US && hfd_slice_is(kept_reason, event->reason) &&
+           hfd_slice_eq(kept_message, event->message);
+}
+
+/* ---- show ---- */
+
+/* A PacemakerCluster document and its verdict as the API shows them. */
+
+static void add_bool(struct hfd_buf *b, const char *name, bool value)
+{
+    hfd_buf_addf(b, "\"%s\":%s", name, value ? "true" : "false");
+}
+
+static void add_lines(struct hfd_buf *b, const char *name, const struct hfd_health_said *said,
+                      size_t count)
+{
+    hfd_buf_addf(b, ",\"%s\":[", name);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        hfd_buf_json_str(b, said[i].text);
+    }
+    hfd_buf_addc(b, ']');
+}
+
+static void add_units(struct hfd_buf *b, const char *name, const struct hfd_health_units *units,
+                      const bool *healthy)
+{
+    hfd_buf_addf(b, ",\"%s\":[", name);
+    for (size_t i = 0; i < units->count; i++) {
+        hfd_buf_addf(b, "%s{\"name\":", i > 0 ? "," : "");
+        hfd_buf_json_str(b, units->items[i].name);
+        hfd_buf_addc(b, ',');
+        add_bool(b, "Healthy", healthy[i]);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_addc(b, ']');
+}
+
+static void add_node(struct hfd_buf *b, const struct hfd_health_node *node,
+                     const struct hfd_health_node_facts *facts)
+{
+    hfd_buf_member_str(b, "{\"nodeName\":", node->name);
+    hfd_buf_addc(b, ',');
+    add_bool(b, "Healthy", facts->healthy);
+    hfd_buf_addc(b, ',');
+    add_bool(b, "FencingAvailable", facts->fencing_available);
+    hfd_buf_addc(b, ',');
+    add_bool(b, "FencingHealthy", facts->fencing_healthy);
+    add_units(b, "resources", &node->resources, facts->resources);
+    add_units(b, "fencingAgents", &node->agents, facts->agents);
+    hfd_buf_addc(b, '}');
+}
+
+static void add_derived(struct hfd_buf *b, const struct hfd_health_view *view)
+{
+    const struct hfd_health_facts *facts = &view->verdict.facts;
+
+    hfd_buf_lit(b, ",\"derived\":{");
+    add_bool(b, "Healthy", facts->healthy);
+    hfd_buf_addc(b, ',');
+    add_bool(b, "InService", facts->in_service);
+    hfd_buf_addc(b, ',');
+    add_bool(b, "NodeCountAsExpected", facts->count_as_expected);
+    hfd_buf_lit(b, ",\"nodes\":[");
+    for (size_t i = 0; i < view->document.node_count; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        add_node(b, &view->document.nodes[i], &facts->nodes[i]);
+    }
+    hfd_buf_lit(b, "]}");
+}
+
+void hfd_health_format(struct hfd_buf *b, const struct hfd_health_view *view)
+{
+    const struct hfd_health_verdict *v = &view->verdict;
+
+    hfd_buf_add(b, (hfd_slice){view->text.p, view->text.len - 1}); /* without the last brace */
+    hfd_buf_addf(b, ",\"health\":{\"overall\":\"%s\",", hfd_health_overall_name(v->overall));
+    add_bool(b, "stale", v->stale);
+    if (view->document.has_status)
+        hfd_buf_member_time(b, ",\"last_updated\":", view->document.updated_us);
+    add_lines(b, "errors", v->errors, v->error_count);
+    add_lines(b, "warnings", v->warnings, v->warning_count);
+    if (view->document.has_status)
+        add_derived(b, view);
+    hfd_buf_lit(b, "}}");
 }

@@ -129,10 +129,8 @@ static hfd_rc read_token(const struct reading *r, const json_t *user, struct hfd
 
 static hfd_rc read_user(const struct reading *r, const json_t *user, struct hfd_kube_access *out)
 {
-    hfd_rc rc = refuse_user(r, user);
+    hfd_rc rc = read_token(r, user, out);
 
-    if (rc == HFD_OK)
-        rc = read_token(r, user, out);
     if (rc == HFD_OK)
         rc = read_credential(r, user, "client-certificate", &out->cert);
     if (rc == HFD_OK)
@@ -141,17 +139,6 @@ static hfd_rc read_user(const struct reading *r, const json_t *user, struct hfd_
 }
 
 /* ---- the cluster ---- */
-
-/* Without TLS the token can be read on the way: that is for tests on this machine. */
-static bool is_loopback(hfd_slice server)
-{
-    static const char *const near[] = {"http://127.", "http://localhost:", "http://[::1]"};
-
-    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-        if (hfd_slice_starts(server, hfd_slice_of(near[i])))
-            return true;
-    return false;
-}
 
 static hfd_rc refuse_cluster(const struct reading *r, const json_t *cluster)
 {
@@ -179,7 +166,8 @@ static hfd_rc read_server(const struct reading *r, hfd_slice server, struct hfd_
 
     if (hfd_url_check(server, &why) != HFD_OK)
         return refuse(r, "server", why.msg);
-    if (hfd_slice_starts(server, HFD_SLICE("http://")) && !is_loopback(server))
+    /* Without TLS the token can be read on the way: that is for tests on this machine. */
+    if (hfd_slice_starts(server, HFD_SLICE("http://")) && !hfd_url_is_loopback(server))
         return refuse(r, "server", "expected https://, except for an address of this machine");
     while (server.p[server.len - 1] == '/')
         server.len--;
@@ -220,7 +208,9 @@ static hfd_rc read_document(const struct reading *r, const json_t *doc, struct h
     user = named(doc, "users", "user", text_in(context, "user"));
     if (user == NULL)
         return refuse(r, "users", "expected an entry with the name in the context");
-    rc = read_cluster(r, cluster, out);
+    rc = refuse_user(r, user); /* first: a plugin needs other credentials */
+    if (rc == HFD_OK)
+        rc = read_cluster(r, cluster, out);
     if (rc == HFD_OK)
         rc = read_user(r, user, out);
     if (rc != HFD_OK)
@@ -254,11 +244,18 @@ hfd_rc hfd_kubeconfig_read(const char *path, struct hfd_arena *mem, struct hfd_k
     struct hfd_buf b;
     hfd_rc rc;
 
+    struct stat seen = {0};
+
     *out = (struct hfd_kube_access){.server = HFD_SLICE_NONE};
+    (void)stat(path, &seen);
     hfd_buf_init(&b, FILE_MAX_BYTES);
     rc = hfd_file_read(path, "kubeconfig", &b, err);
     if (rc == HFD_OK)
         rc = hfd_kubeconfig_parse(&(struct hfd_kubeconfig){hfd_buf_slice(&b), path}, mem, out, err);
+    out->seen = seen;
+    out->file = hfd_arena_dup(mem, hfd_slice_of(path)).p;
+    if (rc == HFD_OK && out->file == NULL)
+        rc = hfd_fail_nomem(err, "read a kubeconfig");
     if (b.p != NULL)
         explicit_bzero(b.p, b.len);
     hfd_buf_fini(&b);

@@ -6,6 +6,8 @@
 #ifndef HFD_KUBE_ACCESS_H
 #define HFD_KUBE_ACCESS_H
 
+#include <sys/stat.h>
+
 #include "driver/base/arena.h"
 
 /** A credential: its text, or the file that holds it. Both empty = none. */
@@ -19,6 +21,8 @@ struct hfd_kube_access {
     hfd_slice server; /* https://host:port, without a slash at its end */
     struct hfd_kube_credential ca, cert, key, token;
     hfd_slice namespace; /* of the context, or empty */
+    const char *file;    /* the kubeconfig, read again when it changes; NULL = none */
+    struct stat seen;    /* of it, before it was read */
 };
 
 /** A kubeconfig document, and where it comes from. */

@@ -1,14 +1,21 @@
 /* See client.h. */
-#include "driver/kube/transfer.h"
+#include "driver/kube/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "driver/base/check.h"
-#include "driver/base/metrics.h"
+#include "driver/base/file.h"
+#include "driver/base/log.h"
+#include "driver/kube/refusal.h"
+#include "driver/kube/transfer.h"
 
 #define PATH_MAX_BYTES 8192
 #define STEP_US HFD_US_PER_S
+#define MEM_MAX_BYTES ((size_t)4 << 20)
+#define PAGES_MAX 500 /* of one list; each has at most answer_max_bytes */
+#define PAGES_AT_ONCE 10
+#define PAGE_PAUSE_US (HFD_US_PER_S / 5)
 #define METADATA_ONLY                                                                              \
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
@@ -30,6 +37,8 @@ hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct hfd_kube **out
     }
     k->magic = HFD_KUBE_MAGIC;
     k->config = *config;
+    k->seen = config->access->seen;
+    hfd_arena_init(&k->mem, MEM_MAX_BYTES);
     rc = hfd_kube_credentials_open(&k->credentials, config->access, err);
     if (rc == HFD_OK) {
         k->multi = curl_multi_init();
@@ -54,6 +63,7 @@ void hfd_kube_close(struct hfd_kube **kube)
     if (k->multi != NULL)
         (void)curl_multi_cleanup(k->multi);
     hfd_kube_credentials_close(&k->credentials);
+    hfd_arena_fini(&k->mem);
     k->magic = 0;
     free(k);
     curl_global_cleanup();
@@ -63,6 +73,62 @@ void hfd_kube_stop(struct hfd_kube *k)
 {
     atomic_store(&k->stopped, true);
     hfd_kube_wake(k);
+}
+
+void hfd_kube_reload(struct hfd_kube *k)
+{
+    atomic_store(&k->reload, true);
+    hfd_kube_wake(k);
+}
+
+/* Takes over what a kubeconfig says now. */
+static hfd_rc read_access(struct hfd_kube *k, struct hfd_err *err)
+{
+    struct hfd_kube_credentials credentials;
+    struct hfd_kube_access access;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, MEM_MAX_BYTES);
+    rc = hfd_kubeconfig_read(k->config.access->file, &mem, &access, err);
+    if (rc == HFD_OK)
+        rc = hfd_kube_credentials_open(&credentials, &access, err);
+    if (rc != HFD_OK) {
+        hfd_arena_fini(&mem);
+        return rc;
+    }
+    hfd_kube_credentials_close(&k->credentials);
+    hfd_arena_fini(&k->mem);
+    k->credentials = credentials;
+    k->mem = mem;
+    k->present = access;
+    k->config.access = &k->present;
+    k->era++;
+    return HFD_OK;
+}
+
+void hfd_kube_refresh(struct hfd_kube *k)
+{
+    const bool reload = atomic_exchange(&k->reload, false);
+    const char *file = k->config.access->file;
+    struct stat now = {0};
+    struct hfd_err err;
+
+    if (file != NULL)
+        (void)stat(file, &now); /* all zero when it is gone */
+    if (file != NULL && (reload || !hfd_file_same(&now, &k->seen))) {
+        k->seen = now;
+        if (read_access(k, &err) == HFD_OK)
+            HFD_LOG(HFD_LOG_INFO, "kubeconfig read again",
+                    HFD_LOG_CSTR("path", k->config.access->file),
+                    HFD_LOG_STR("server", k->config.access->server));
+        else
+            HFD_LOG(HFD_LOG_ERROR,
+                    "Kubernetes: cannot use a changed file; the previous content stays in use",
+                    HFD_LOG_CSTR("path", file), HFD_LOG_CSTR("error", err.msg));
+    }
+    hfd_kube_credentials_refresh(&k->credentials, reload || k->refused_token);
+    k->refused_token = false;
 }
 
 void hfd_kube_wake(struct hfd_kube *k)
@@ -75,6 +141,7 @@ void hfd_kube_run(struct hfd_kube *k, int64_t wait_us)
 {
     if (atomic_exchange(&k->woken, false))
         wait_us = 0;
+    hfd_kube_refresh(k);
     hfd_kube_transfers_run(k, wait_us);
 }
 
@@ -127,37 +194,6 @@ void hfd_kube_answer_fini(struct hfd_kube_answer *answer)
     *answer = (struct hfd_kube_answer){0};
 }
 
-static hfd_rc read_answer(const struct hfd_kube_transfer *t, struct hfd_kube_answer *out,
-                          struct hfd_err *err)
-{
-    struct hfd_err why;
-    hfd_rc rc;
-
-    out->status = t->status;
-    out->retry_after_us = t->retry_after_us;
-    rc = hfd_json_parse(hfd_buf_slice(&t->answer), &out->doc, &why);
-    if (rc == HFD_OK)
-        return HFD_OK;
-    out->doc = NULL;
-    if (rc == HFD_NOMEM || t->status >= 300)
-        return rc == HFD_NOMEM ? hfd_fail_nomem(err, "read an answer") : HFD_OK;
-    return hfd_fail(err, HFD_TIMEOUT, "the API server %.80s: its answer is no JSON: %s",
-                    t->kube->config.access->server.p, why.msg);
-}
-
-/* Counts a request by its answer. */
-static void count_answer(const struct hfd_kube_transfer *t, hfd_rc rc,
-                         const struct hfd_kube_answer *answer)
-{
-    static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
-    const char *class = "none";
-
-    if (rc == HFD_OK)
-        class = answer->status >= 100 && answer->status < 600 ? classes[answer->status / 100 - 1]
-                                                              : "other";
-    hfd_metric_add(HFD_METRIC_KUBE_REQUESTS, HFD_LABELS(t->method, class), 1);
-}
-
 /* Sends a request and waits for the end of its answer. Watches go on meanwhile. */
 static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd_kube_answer *out,
                    struct hfd_err *err)
@@ -179,8 +215,7 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
     if (rc == HFD_OK)
         rc = hfd_kube_transfer_result(t, err);
     if (rc == HFD_OK)
-        rc = read_answer(t, out, err);
-    count_answer(t, rc, out);
+        rc = hfd_kube_transfer_answer(t, out, err);
     hfd_kube_transfer_fini(t);
     return rc;
 }
@@ -188,7 +223,7 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
 hfd_rc hfd_kube_get(struct hfd_kube *k, const struct hfd_kube_object *object,
                     struct hfd_kube_answer *out, struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {.kube = k, .method = "GET"};
+    struct hfd_kube_transfer t = {.kube = k, .method = "GET", .asked = HFD_KUBE_OBJECT};
     struct hfd_buf path;
 
     hfd_buf_init(&path, PATH_MAX_BYTES);
@@ -211,14 +246,18 @@ hfd_rc hfd_kube_apply(struct hfd_kube *k, const struct hfd_kube_apply *apply,
     add_query_value(&path, hfd_slice_of(apply->manager));
     if (apply->dry_run)
         hfd_buf_lit(&path, "&dryRun=All");
+    if (apply->force)
+        hfd_buf_lit(&path, "&force=true");
     return call(&t, &path, out, err);
 }
 
 hfd_rc hfd_kube_delete(struct hfd_kube *k, const struct hfd_kube_object *object, hfd_slice uid,
                        struct hfd_kube_answer *out, struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {
-        .kube = k, .method = "DELETE", .content_type = "application/json"};
+    struct hfd_kube_transfer t = {.kube = k,
+                                  .method = "DELETE",
+                                  .content_type = "application/json",
+                                  .asked = HFD_KUBE_REMOVAL};
     struct hfd_buf path, body;
     hfd_rc rc;
 
@@ -245,12 +284,16 @@ hfd_rc hfd_kube_delete(struct hfd_kube *k, const struct hfd_kube_object *object,
 
 /* Reads one page. next: the token of this page, then of the next one; empty = first, none. */
 static hfd_rc read_page(struct hfd_kube *k, const struct hfd_kube_list *list, struct hfd_buf *next,
-                        struct hfd_kube_answer *out, struct hfd_err *err)
+                        struct hfd_kube_answer *out, struct hfd_kube_refusal *why,
+                        struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {
-        .kube = k, .method = "GET", .accept = list->metadata_only ? METADATA_ONLY : NULL};
+    struct hfd_kube_transfer t = {.kube = k,
+                                  .method = "GET",
+                                  .accept = list->metadata_only ? METADATA_ONLY : NULL,
+                                  .asked = HFD_KUBE_OBJECTS};
     const json_t *token;
     struct hfd_buf path;
+    hfd_slice after;
     hfd_rc rc;
 
     hfd_buf_init(&path, PATH_MAX_BYTES);
@@ -265,11 +308,18 @@ static hfd_rc read_page(struct hfd_kube *k, const struct hfd_kube_list *list, st
         add_query_value(&path, hfd_buf_slice(next));
     }
     rc = call(&t, &path, out, err);
-    if (rc != HFD_OK || out->status != 200)
+    if (rc != HFD_OK)
         return rc;
+    hfd_kube_judge(out, why);
+    if (why->class != HFD_KUBE_DONE)
+        return HFD_OK;
     token = json_object_get(json_object_get(out->doc, "metadata"), "continue");
+    after = (hfd_slice){json_string_value(token), json_string_length(token)};
+    if (after.len > 0 && hfd_slice_eq(after, hfd_buf_slice(next)))
+        return hfd_fail(err, HFD_TOO_LARGE,
+                        "the API server's list has no end: a page gives its own token again");
     hfd_buf_reset(next);
-    hfd_buf_add(next, (hfd_slice){json_string_value(token), json_string_length(token)});
+    hfd_buf_add(next, after);
     return next->rc == HFD_OK ? HFD_OK : hfd_fail(err, HFD_TOO_LARGE, "a list's token is too long");
 }
 
@@ -293,23 +343,43 @@ static void note_version(const json_t *doc, char version[64])
         (void)snprintf(version, 64, "%s", v != NULL ? v : "");
 }
 
+/* Waits before a page of a long list: one without end must not take all of the server. */
+static hfd_rc pace(struct hfd_kube *k, int pages, struct hfd_err *err)
+{
+    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + PAGE_PAUSE_US;
+    int64_t left_us = pages < PAGES_AT_ONCE ? 0 : PAGE_PAUSE_US;
+
+    if (pages >= PAGES_MAX)
+        return hfd_fail(err, HFD_TOO_LARGE, "the API server's list has more than %d pages",
+                        PAGES_MAX);
+    while (left_us > 0 && !atomic_load(&k->stopped)) {
+        hfd_kube_transfers_run(k, left_us);
+        left_us = until_us - hfd_clock_mono_us(&hfd_clock_system);
+    }
+    return HFD_OK;
+}
+
 hfd_rc hfd_kube_list(struct hfd_kube *k, const struct hfd_kube_list *list, char version[64],
                      struct hfd_kube_answer *out, struct hfd_err *err)
 {
     bool again = true; /* a token may expire once */
     bool more = true;
+    struct hfd_kube_refusal why;
     struct hfd_buf next;
     hfd_rc rc = HFD_OK;
 
     hfd_buf_init(&next, PATH_MAX_BYTES / 4);
     *out = (struct hfd_kube_answer){0};
-    while (rc == HFD_OK && more) {
+    for (int pages = 0; rc == HFD_OK && more; pages++) {
+        rc = pace(k, pages, err);
+        if (rc != HFD_OK)
+            break;
         hfd_kube_answer_fini(out);
-        rc = read_page(k, list, &next, out, err);
-        if (rc == HFD_OK && out->status == 410 && again && next.len > 0) {
+        rc = read_page(k, list, &next, out, &why, err);
+        if (rc == HFD_OK && why.class == HFD_KUBE_EXPIRED && again && next.len > 0) {
             again = false;
             hfd_buf_reset(&next);
-        } else if (rc == HFD_OK && out->status == 200) {
+        } else if (rc == HFD_OK && why.class == HFD_KUBE_DONE) {
             note_version(out->doc, version);
             more = give_items(list, out->doc) && next.len > 0;
         } else {

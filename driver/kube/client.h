@@ -9,12 +9,13 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
+#include "driver/base/peer.h"
 #include "driver/kube/access.h"
 
 struct hfd_kube;
 
 struct hfd_kube_config {
-    const struct hfd_kube_access *access; /* texts are borrowed until close; secrets are copied */
+    const struct hfd_kube_access *access; /* borrowed until close; secrets are copied */
     const struct hfd_clock *clock;
     int64_t connect_timeout_us, timeout_us;
     size_t answer_max_bytes;
@@ -27,6 +28,11 @@ HFD_MUST_CHECK hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct
 void hfd_kube_close(struct hfd_kube **kube);
 /** Ends the present call and each later one with HFD_BUSY. Thread: any. */
 void hfd_kube_stop(struct hfd_kube *kube);
+/**
+ * Has the kubeconfig and its files read again before the next call, changed or not. They are also
+ * read again by themselves when they change. Thread: any.
+ */
+void hfd_kube_reload(struct hfd_kube *kube);
 /** Ends the present hfd_kube_run. Thread: any. */
 void hfd_kube_wake(struct hfd_kube *kube);
 
@@ -43,18 +49,29 @@ struct hfd_kube_object {
     hfd_slice namespace, name;
 };
 
-/** An answer of the API server. Zeroed is empty. */
+/** The kind of answer that a call asks for. */
+enum hfd_kube_asked {
+    HFD_KUBE_OBJECT,  /* a get or an apply: an object */
+    HFD_KUBE_OBJECTS, /* a list */
+    HFD_KUBE_REMOVAL  /* a deletion: an object or a Status */
+};
+
+/** An answer to a call; refusal.h finds out whose it is. Zeroed is empty. */
 struct hfd_kube_answer {
     int status;             /* HTTP */
     json_t *doc;            /* NULL if the body is no JSON */
     int64_t retry_after_us; /* 0 = not said */
+    enum hfd_kube_asked asked;
+    bool empty;                   /* no body */
+    bool no_route;                /* the API server's text for paths that it does not have */
+    char type[HFD_PEER_TYPE_MAX]; /* of the body */
 };
 
 /** Frees the document. */
 void hfd_kube_answer_fini(struct hfd_kube_answer *answer);
 
 /*
- * The calls return HFD_OK if an answer came, whatever its status: refusal.h judges it. Else
+ * The calls return HFD_OK if an answer came, whatever it is: refusal.h judges it. Else
  * HFD_TIMEOUT (no connection, no whole answer), HFD_TOO_LARGE, HFD_BUSY (stopped), HFD_NOMEM.
  */
 
@@ -66,9 +83,10 @@ struct hfd_kube_apply {
     struct hfd_kube_object object;
     const char *manager;
     bool dry_run;
+    bool force;     /* also takes fields that others own */
     hfd_slice body; /* JSON: the object as its manager wants it */
 };
-/** Server-side apply. It is never forced. */
+/** Server-side apply. */
 HFD_MUST_CHECK hfd_rc hfd_kube_apply(struct hfd_kube *kube, const struct hfd_kube_apply *apply,
                                      struct hfd_kube_answer *out, struct hfd_err *err);
 
@@ -92,7 +110,8 @@ struct hfd_kube_list {
     void *ctx;
 };
 /**
- * Lists objects page by page. If a page's token has expired, begins again once: on_item may see an
+ * Lists objects page by page; a list of many pages is slowed down, and one without end is
+ * HFD_TOO_LARGE. If a page's token has expired, begins again once: on_item may see an
  * object twice.
  * @param out      the last answer; with a status other than 200 the list is not whole
  * @param version  resource version of the list; NULL = not needed

@@ -38,7 +38,7 @@ static hfd_rc check(enum hfd_kube_secret which, hfd_slice text, const char *wher
 {
     if (which == HFD_KUBE_TOKEN)
         return check_token(text, where, err);
-    return memmem(text.p, text.len, "-----BEGIN ", 11) != NULL
+    return text.len > 0 && memmem(text.p, text.len, "-----BEGIN ", 11) != NULL
                ? HFD_OK
                : hfd_fail(err, HFD_INVALID, "%.150s: expected PEM", where);
 }

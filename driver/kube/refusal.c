@@ -1,6 +1,8 @@
 /* See refusal.h. */
 #include "driver/kube/refusal.h"
 
+#include "driver/base/foreign.h"
+
 #include <stdio.h>
 
 #define NO_FIELD "<nil>"
@@ -43,19 +45,69 @@ static bool is_typed_patch(const json_t *doc)
                             HFD_SLICE("failed to create typed patch object"));
 }
 
+/* ---- whose word it is ---- */
+
+static bool is_object(const json_t *doc)
+{
+    return text_in(json_object_get(doc, "metadata"), "name").len > 0;
+}
+
+static bool is_list(const json_t *doc)
+{
+    const json_t *items = json_object_get(doc, "items");
+
+    return json_is_array(items) || json_is_null(items);
+}
+
+static bool is_status(const json_t *doc)
+{
+    const hfd_slice version = text_in(doc, "apiVersion");
+
+    return hfd_slice_is(text_in(doc, "kind"), "Status") &&
+           (version.len == 0 || hfd_slice_is(version, "v1"));
+}
+
+/* A Status of another code than the answer's is what was said to a proxy, not to us. */
+static bool is_error(const struct hfd_kube_answer *a)
+{
+    const json_t *code = json_object_get(a->doc, "code");
+
+    return is_status(a->doc) && (code == NULL || json_integer_value(code) == a->status);
+}
+
+static bool is_result(const struct hfd_kube_answer *a)
+{
+    switch (a->asked) {
+    case HFD_KUBE_OBJECT:
+        return is_object(a->doc);
+    case HFD_KUBE_OBJECTS:
+        return is_list(a->doc);
+    case HFD_KUBE_REMOVAL:
+        break;
+    }
+    return is_object(a->doc) ||
+           (is_status(a->doc) && !hfd_slice_is(text_in(a->doc, "status"), "Failure"));
+}
+
+static enum hfd_peer_body body_of(const struct hfd_kube_answer *a)
+{
+    if (a->empty)
+        return HFD_PEER_EMPTY;
+    if (a->status >= 200 && a->status < 300)
+        return is_result(a) ? HFD_PEER_RESULT : HFD_PEER_STRANGE;
+    return is_error(a) ? HFD_PEER_ERROR : HFD_PEER_STRANGE;
+}
+
 static enum hfd_kube_class class_of_404(const json_t *doc)
 {
     const hfd_slice kind = text_in(json_object_get(doc, "details"), "kind");
 
-    if (!hfd_slice_is(text_in(doc, "kind"), "Status"))
-        return HFD_KUBE_NO_TYPE; /* "404 page not found" */
     return hfd_slice_is(kind, "namespaces") ? HFD_KUBE_NO_PLACE : HFD_KUBE_ABSENT;
 }
 
-static enum hfd_kube_class class_of(int status, const json_t *doc)
+/* The class of a 4xx of the API server. */
+static enum hfd_kube_class class_of_decision(int status, const json_t *doc)
 {
-    if (status >= 200 && status < 300)
-        return HFD_KUBE_DONE;
     switch (status) {
     case 401:
         return HFD_KUBE_FORBIDDEN;
@@ -67,13 +119,27 @@ static enum hfd_kube_class class_of(int status, const json_t *doc)
         return has_cause(doc, "FieldManagerConflict") ? HFD_KUBE_CONFLICT : HFD_KUBE_AGAIN;
     case 410:
         return HFD_KUBE_EXPIRED;
-    case 429:
-        return HFD_KUBE_UNREACHABLE;
-    case 500:
-        return is_typed_patch(doc) ? HFD_KUBE_INVALID : HFD_KUBE_UNREACHABLE;
     default:
-        return status >= 400 && status < 500 ? HFD_KUBE_INVALID : HFD_KUBE_UNREACHABLE;
+        return HFD_KUBE_INVALID;
     }
+}
+
+static enum hfd_kube_class class_of(const struct hfd_kube_answer *a, enum hfd_peer_word word)
+{
+    switch (word) {
+    case HFD_PEER_DONE:
+        return HFD_KUBE_DONE;
+    case HFD_PEER_DECIDES:
+        return class_of_decision(a->status, a->doc);
+    case HFD_PEER_LATER:
+        return a->status == 500 && is_typed_patch(a->doc) ? HFD_KUBE_INVALID : HFD_KUBE_UNREACHABLE;
+    case HFD_PEER_FOREIGN:
+        break;
+    }
+    if (a->status == 404 && a->no_route)
+        return HFD_KUBE_NO_TYPE;
+    return a->status >= 400 && !hfd_peer_is_busy(a->status) ? HFD_KUBE_FOREIGN
+                                                            : HFD_KUBE_UNREACHABLE;
 }
 
 /* "failed to create typed patch object (ns/name; ...): .spec.fips: expected boolean, got &{yes}" */
@@ -102,8 +168,8 @@ static void add_text(char *out, size_t size, hfd_slice text)
 {
     const size_t used = strlen(out);
 
-    (void)snprintf(out + used, size - used, "%.*s", (int)(text.len < 480 ? text.len : 480),
-                   text.p != NULL ? text.p : "");
+    (void)snprintf(out + used, size - used, "%.*s", HFD_FOREIGN_CUT(text, 480));
+    hfd_foreign_drop_halves(out);
 }
 
 /* "spec.replicas: ...; spec.x: ...": each cause that names a field. */
@@ -128,11 +194,18 @@ static void say_causes(const json_t *doc, struct hfd_kube_refusal *out)
 
 void hfd_kube_judge(const struct hfd_kube_answer *answer, struct hfd_kube_refusal *out)
 {
+    const enum hfd_peer_word word = hfd_peer_word_of(answer->status, body_of(answer), false);
     const hfd_slice said = text_in(answer->doc, "message");
 
-    *out = (struct hfd_kube_refusal){.class = class_of(answer->status, answer->doc)};
+    *out = (struct hfd_kube_refusal){.class = class_of(answer, word)};
     if (out->class == HFD_KUBE_DONE)
         return;
+    if (word == HFD_PEER_FOREIGN) {
+        hfd_peer_describe(
+            &(struct hfd_peer_foreign){"Kubernetes'", answer->status, answer->type, answer->empty},
+            out->message, sizeof(out->message));
+        return;
+    }
     out->reason = text_in(answer->doc, "reason");
     if (out->class == HFD_KUBE_INVALID && is_typed_patch(answer->doc)) {
         add_text(out->message, sizeof(out->message), typed_patch_words(said));
@@ -162,6 +235,7 @@ const char *hfd_kube_class_reason(enum hfd_kube_class class)
         [HFD_KUBE_FORBIDDEN] = "Forbidden",
         [HFD_KUBE_NO_TYPE] = "CRDMissing",
         [HFD_KUBE_EXPIRED] = "Expired",
+        [HFD_KUBE_FOREIGN] = "KubernetesUnreachable",
         [HFD_KUBE_UNREACHABLE] = "KubernetesUnreachable",
     };
 

@@ -17,7 +17,8 @@ enum hfd_kube_class {
     HFD_KUBE_FORBIDDEN,   /* 401, 403: our credentials */
     HFD_KUBE_NO_TYPE,     /* the server does not know this kind of object */
     HFD_KUBE_EXPIRED,     /* 410: a list or watch has to begin anew */
-    HFD_KUBE_UNREACHABLE, /* 429, 5xx */
+    HFD_KUBE_FOREIGN,     /* not a word of the API server, about this call: tried again */
+    HFD_KUBE_UNREACHABLE, /* 408, 425, 429, 5xx of anyone; a 2xx that is no result */
 };
 
 struct hfd_kube_refusal {

@@ -3,42 +3,48 @@
 
 #include "driver/base/check.h"
 #include "driver/base/curlx.h"
+#include "driver/base/metrics.h"
 
 #define HEADERS_MAX_BYTES 65536
 #define WAIT_MAX_MS 60000
-#define RETRY_AFTER_MAX_S 600
+#define NO_ROUTE "404 page not found"
 
 /* ---- callbacks ---- */
 
-static void read_retry_after(struct hfd_kube_transfer *t, hfd_slice line)
+/* Counts a request by its answer. @param status  0 = no whole answer */
+static void count(struct hfd_kube_transfer *t, long status)
 {
-    static const char name[] = "retry-after:";
-    hfd_slice value;
-    int64_t seconds;
+    static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+    const char *class = status == 0 ? "none" : "other";
 
-    if (line.len < sizeof(name) ||
-        !hfd_slice_ieq((hfd_slice){line.p, sizeof(name) - 1}, HFD_SLICE(name)))
-        return;
-    value = (hfd_slice){line.p + sizeof(name) - 1, line.len - (sizeof(name) - 1)};
-    while (value.len > 0 && strchr("\r\n", value.p[value.len - 1]) != NULL)
-        value.len--;
-    /* API servers send seconds. */
-    if (hfd_parse_i64(hfd_slice_trim(value), 0, INT32_MAX, &seconds, NULL) == HFD_OK)
-        t->retry_after_us =
-            (seconds < RETRY_AFTER_MAX_S ? seconds : RETRY_AFTER_MAX_S) * HFD_US_PER_S;
+    if (status >= 100 && status < 600)
+        class = classes[status / 100 - 1];
+    if (!t->counted)
+        hfd_metric_add(HFD_METRIC_KUBE_REQUESTS, HFD_LABELS(t->method, class), 1);
+    t->counted = true;
 }
 
-static size_t on_header(char *line, size_t size, size_t count, void *ctx)
+static size_t on_header(char *line, size_t size, size_t n, void *ctx)
 {
+    static const char name[] = "retry-after:";
     struct hfd_kube_transfer *t = ctx;
-    const size_t len = size * count;
+    const size_t len = size * n;
+    long status = 0;
 
     t->header_bytes += len;
     if (t->header_bytes > HEADERS_MAX_BYTES) {
         t->refused = "its headers are too long";
         return 0;
     }
-    read_retry_after(t, (hfd_slice){line, len});
+    if (len > sizeof(name) && hfd_slice_ieq((hfd_slice){line, sizeof(name) - 1}, HFD_SLICE(name)))
+        (void)!hfd_peer_retry_after((hfd_slice){line + sizeof(name) - 1, len - (sizeof(name) - 1)},
+                                    hfd_clock_wall_us(t->kube->config.clock) +
+                                        hfd_clock_skew_us(t->kube->config.clock),
+                                    &t->retry_after_us);
+    if (t->on_bytes != NULL && len <= 2) { /* a stream is counted when it begins */
+        (void)curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
+        count(t, status);
+    }
     return len;
 }
 
@@ -122,8 +128,7 @@ hfd_rc hfd_kube_transfer_start(struct hfd_kube_transfer *t, struct hfd_err *err)
     HFD_ASSERT(t->easy == NULL);
     if (atomic_load(&kube->stopped))
         return hfd_fail(err, HFD_BUSY, "the client of the Kubernetes API server is stopping");
-    hfd_kube_credentials_refresh(&kube->credentials, kube->refused_token);
-    kube->refused_token = false;
+    hfd_kube_refresh(kube);
     hfd_buf_init(&t->answer, kube->config.answer_max_bytes);
     t->easy = curl_easy_init();
     if (t->easy == NULL)
@@ -167,16 +172,36 @@ hfd_rc hfd_kube_transfer_result(const struct hfd_kube_transfer *t, struct hfd_er
                     t->curl_says[0] != '\0' ? t->curl_says : curl_easy_strerror(t->code));
 }
 
+hfd_rc hfd_kube_transfer_answer(const struct hfd_kube_transfer *t, struct hfd_kube_answer *out,
+                                struct hfd_err *err)
+{
+    const hfd_slice body = hfd_buf_slice(&t->answer);
+
+    out->status = t->status;
+    out->asked = t->asked;
+    out->retry_after_us = t->retry_after_us;
+    out->empty = body.len == 0;
+    out->no_route = hfd_slice_starts(body, HFD_SLICE(NO_ROUTE));
+    memcpy(out->type, t->type, sizeof(out->type));
+    if (hfd_json_parse(body, &out->doc, NULL) == HFD_NOMEM)
+        return hfd_fail_nomem(err, "read an answer");
+    return HFD_OK;
+}
+
 static void finish(CURLMsg *m)
 {
     struct hfd_kube_transfer *t = NULL;
+    const char *type = NULL;
     long status = 0;
 
     (void)curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+    (void)curl_easy_getinfo(m->easy_handle, CURLINFO_CONTENT_TYPE, &type);
+    hfd_peer_type(type, t->type);
     (void)curl_easy_getinfo(m->easy_handle, CURLINFO_RESPONSE_CODE, &status);
     t->code = m->data.result;
     t->status = (int)status;
     t->done = true;
+    count(t, t->code == CURLE_OK ? status : 0);
     if (status == 401)
         t->kube->refused_token = true;
 }

@@ -12,18 +12,23 @@
 struct hfd_kube {
     unsigned magic;
 #define HFD_KUBE_MAGIC 0x6b756265u
-    struct hfd_kube_config config;
+    struct hfd_kube_config config;  /* its access is the present one */
+    struct hfd_kube_access present; /* of a kubeconfig that was read again; texts live in mem */
+    struct hfd_arena mem;
+    struct stat seen; /* of the kubeconfig, before the last attempt to read it */
+    unsigned era;     /* counts the kubeconfigs that were read */
     struct hfd_kube_credentials credentials;
     CURLM *multi;
     size_t transfers;
     bool refused_token; /* the server answered 401: the file may have a new token */
-    atomic_bool stopped, woken;
+    atomic_bool stopped, woken, reload;
 };
 
 /** Set before hfd_kube_transfer_start; the rest belongs to the module. */
 struct hfd_kube_transfer {
     struct hfd_kube *kube;
-    const char *method;       /* "GET", "PATCH", "DELETE" */
+    const char *method; /* "GET", "PATCH", "DELETE" */
+    enum hfd_kube_asked asked;
     hfd_slice path;           /* with its query; borrowed during start */
     const char *accept;       /* NULL = application/json */
     const char *content_type; /* of the body */
@@ -38,17 +43,26 @@ struct hfd_kube_transfer {
     struct hfd_buf answer;
     int64_t retry_after_us;
     size_t header_bytes;
-    bool done;
+    bool done, counted;
     CURLcode code;
     int status;
-    const char *refused; /* why the rest is not read; static */
+    char type[HFD_PEER_TYPE_MAX]; /* of the body */
+    const char *refused;          /* why the rest is not read; static */
     char curl_says[CURL_ERROR_SIZE];
 };
 
+/**
+ * Reads the kubeconfig and the files of credentials again, if they have changed. A file
+ * that cannot be used is logged, and what was read before stays in use.
+ */
+void hfd_kube_refresh(struct hfd_kube *kube);
 /** Sends the request. @return HFD_OK, HFD_NOMEM, HFD_BUSY (stopped) */
 HFD_MUST_CHECK hfd_rc hfd_kube_transfer_start(struct hfd_kube_transfer *t, struct hfd_err *err);
 /** Ends it, if it is under way, and frees what it has. Accepts one that was never started. */
 void hfd_kube_transfer_fini(struct hfd_kube_transfer *t);
+/** Takes the answer of one that is done, whatever it is. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_kube_transfer_answer(const struct hfd_kube_transfer *t,
+                                               struct hfd_kube_answer *out, struct hfd_err *err);
 /** Makes the failure of one that is done and has no whole answer. @return HFD_OK if it has one */
 HFD_MUST_CHECK hfd_rc hfd_kube_transfer_result(const struct hfd_kube_transfer *t,
                                                struct hfd_err *err);

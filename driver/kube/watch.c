@@ -5,11 +5,15 @@
 #include <stdlib.h>
 
 #include "driver/base/check.h"
+#include "driver/kube/refusal.h"
 #include "driver/kube/transfer.h"
 
 #define PATH_MAX_BYTES 8192
-#define PAGE_LIMIT 50
+#define PAGE_LIMIT 500
 #define GRACE_US (30 * HFD_US_PER_S)
+#define SOUND_US (10 * HFD_US_PER_S) /* a stream that ends sooner is a failure, however it ends */
+/* Lines that tell of nothing: real servers send a bookmark a minute. */
+#define IDLE_LINES_MAX 100
 
 struct hfd_kube_watch {
     unsigned magic;
@@ -18,8 +22,14 @@ struct hfd_kube_watch {
     struct hfd_kube_watch_config config;
     struct hfd_kube_transfer stream;
     struct hfd_buf line;
-    bool listed;  /* version is that of what was read */
-    bool expired; /* begin with a list */
+    int64_t began_us; /* mono: of the stream */
+    unsigned era;     /* of the kubeconfig that it was opened with */
+    int idle_lines;   /* bookmarks and empty lines of the stream, beyond one a second */
+    const char *why;  /* this side ended the stream; static */
+    bool listed;      /* version is that of what was read */
+    bool expired;     /* begin with a list */
+    bool too_old;     /* the stream's version was: 410 */
+    bool forgiven;    /* that happened once since the last sound stream */
     char version[64];
 };
 
@@ -59,6 +69,27 @@ static void note_version(struct hfd_kube_watch *w, const json_t *object)
         (void)snprintf(w->version, sizeof(w->version), "%s", v);
 }
 
+static int64_t age_us(const struct hfd_kube_watch *w)
+{
+    return hfd_clock_mono_us(w->kube->config.clock) - w->began_us;
+}
+
+/* Ends the stream. */
+static bool leave(struct hfd_kube_watch *w, const char *why)
+{
+    w->why = why;
+    w->expired = true;
+    return false;
+}
+
+/* A line without news. A server that sends nothing else is no watch. */
+static bool take_idle_line(struct hfd_kube_watch *w)
+{
+    if (++w->idle_lines <= IDLE_LINES_MAX + age_us(w) / HFD_US_PER_S)
+        return true;
+    return leave(w, "it sends bookmarks or empty lines without end");
+}
+
 /* Returns whether the stream goes on. */
 static bool take_event(struct hfd_kube_watch *w, const json_t *doc)
 {
@@ -75,14 +106,16 @@ static bool take_event(struct hfd_kube_watch *w, const json_t *doc)
         return true;
     case HFD_KUBE_EVENT_BOOKMARK:
         note_version(w, object);
-        return true;
+        return take_idle_line(w);
     case HFD_KUBE_EVENT_EXPIRED:
+        w->too_old = true;
+        return leave(w, "what it would begin with is too old");
     case HFD_KUBE_EVENT_ERROR:
+        return leave(w, "the API server sent an error");
     case HFD_KUBE_EVENT_BAD:
         break;
     }
-    w->expired = true;
-    return false;
+    return leave(w, "a line is no event");
 }
 
 static bool take_line(struct hfd_kube_watch *w)
@@ -91,11 +124,9 @@ static bool take_line(struct hfd_kube_watch *w)
     bool more;
 
     if (w->line.len == 0)
-        return true;
-    if (hfd_json_parse(hfd_buf_slice(&w->line), &doc, NULL) != HFD_OK) {
-        w->expired = true;
-        return false;
-    }
+        return take_idle_line(w);
+    if (hfd_json_parse(hfd_buf_slice(&w->line), &doc, NULL) != HFD_OK)
+        return leave(w, "a line is no event");
     more = take_event(w, doc);
     json_decref(doc);
     hfd_buf_reset(&w->line);
@@ -111,10 +142,10 @@ static bool on_bytes(void *ctx, hfd_slice bytes)
         const size_t len = end != NULL ? (size_t)(end - bytes.p) : bytes.len;
 
         hfd_buf_add(&w->line, (hfd_slice){bytes.p, len});
-        if (w->line.rc != HFD_OK || (end != NULL && !take_line(w))) {
-            w->expired = true;
+        if (w->line.rc != HFD_OK)
+            return leave(w, "a line is too long");
+        if (end != NULL && !take_line(w))
             return false;
-        }
         if (end == NULL)
             break;
         bytes = (hfd_slice){end + 1, bytes.len - len - 1};
@@ -144,9 +175,15 @@ static hfd_rc open_stream(struct hfd_kube_watch *w, struct hfd_err *err)
                  (long long)w->config.stream_s, w->version);
     if (w->config.selector != NULL)
         add_selector(&path, w->config.selector);
+    w->era = w->kube->era;
+    w->began_us = hfd_clock_mono_us(w->kube->config.clock);
+    w->idle_lines = 0;
+    w->why = NULL;
+    w->too_old = false;
     w->stream = (struct hfd_kube_transfer){
         .kube = w->kube,
         .method = "GET",
+        .asked = HFD_KUBE_OBJECTS,
         .timeout_us = w->config.stream_s * HFD_US_PER_S + GRACE_US,
         .on_bytes = on_bytes,
         .ctx = w,
@@ -159,6 +196,28 @@ static hfd_rc open_stream(struct hfd_kube_watch *w, struct hfd_err *err)
     return rc;
 }
 
+/*
+ * Judges a stream that ended. One that lasted is sound, and the next one begins where it ended. Any
+ * other is a failure: servers that end each stream at once would be asked without a pause.
+ */
+static hfd_rc judge_end(struct hfd_kube_watch *w, struct hfd_err *err)
+{
+    const struct hfd_kube_transfer *t = &w->stream;
+    const bool sound = age_us(w) >= SOUND_US;
+    const bool forgive = w->too_old && !w->forgiven;
+
+    w->forgiven = !sound && (w->forgiven || w->too_old);
+    if (w->why == NULL && t->code != CURLE_OK)
+        return hfd_kube_transfer_result(t, err);
+    if (sound || forgive)
+        return HFD_OK;
+    if (w->why != NULL)
+        return hfd_fail(err, HFD_TIMEOUT, "the watch was ended: %s", w->why);
+    return hfd_fail(err, HFD_TIMEOUT, "the API server ended the watch after %lld ms (%d, %s)",
+                    (long long)(age_us(w) / 1000), t->status,
+                    t->type[0] != '\0' ? t->type : "no content type");
+}
+
 /* Ends a stream that is done. A status other than 200 becomes the answer. */
 static hfd_rc close_stream(struct hfd_kube_watch *w, struct hfd_kube_answer *answer,
                            struct hfd_err *err)
@@ -166,17 +225,13 @@ static hfd_rc close_stream(struct hfd_kube_watch *w, struct hfd_kube_answer *ans
     struct hfd_kube_transfer *t = &w->stream;
     hfd_rc rc = HFD_OK;
 
-    if (t->status == 410)
-        w->expired = true;
-    else if (t->status != 0 && t->status != 200) {
-        answer->status = t->status;
-        answer->retry_after_us = t->retry_after_us;
-        if (hfd_json_parse(hfd_buf_slice(&t->answer), &answer->doc, NULL) != HFD_OK)
-            answer->doc = NULL;
-        /* An API server that cannot read the version answers 500: a list gives a new one. */
-        w->expired = true;
-    } else if (t->code != CURLE_OK && !w->expired)
-        rc = hfd_kube_transfer_result(t, err);
+    w->too_old = w->too_old || t->status == 410;
+    if (t->code == CURLE_OK && t->status != 200 && (t->status != 410 || w->forgiven))
+        rc = hfd_kube_transfer_answer(t, answer, err);
+    else
+        rc = judge_end(w, err);
+    /* An API server that cannot read the version answers 500: a list gives a new one. */
+    w->expired = w->expired || w->too_old || t->status != 200;
     hfd_kube_transfer_fini(t);
     return rc;
 }
@@ -200,13 +255,19 @@ static hfd_rc list(struct hfd_kube_watch *w, struct hfd_kube_answer *answer, str
                                         .on_item = on_item,
                                         .ctx = w};
     hfd_rc rc = hfd_kube_list(w->kube, &query, w->version, answer, err);
+    struct hfd_kube_refusal why;
 
-    w->listed = rc == HFD_OK && answer->status == 200 && w->version[0] != '\0';
-    if (w->listed) {
-        w->expired = false;
-        hfd_kube_answer_fini(answer);
-    }
-    return rc;
+    if (rc != HFD_OK)
+        return rc;
+    hfd_kube_judge(answer, &why);
+    if (why.class != HFD_KUBE_DONE)
+        return HFD_OK;
+    hfd_kube_answer_fini(answer);
+    if (w->version[0] == '\0')
+        return hfd_fail(err, HFD_TIMEOUT, "the API server's list has no resource version");
+    w->listed = true;
+    w->expired = false;
+    return HFD_OK;
 }
 
 /* ---- its life ---- */
@@ -238,6 +299,11 @@ void hfd_kube_watch_free(struct hfd_kube_watch *w)
     free(w);
 }
 
+bool hfd_kube_watch_is_sound(const struct hfd_kube_watch *w)
+{
+    return hfd_kube_watch_is_open(w) && age_us(w) >= SOUND_US;
+}
+
 bool hfd_kube_watch_is_open(const struct hfd_kube_watch *w)
 {
     return w->stream.easy != NULL && !w->stream.done;
@@ -250,6 +316,10 @@ hfd_rc hfd_kube_watch_step(struct hfd_kube_watch *w, struct hfd_kube_answer *ans
 
     HFD_CHECK_OBJ(w, WATCH_MAGIC);
     *answer = (struct hfd_kube_answer){0};
+    if (w->stream.easy != NULL && w->era != w->kube->era) { /* perhaps of another server */
+        hfd_kube_transfer_fini(&w->stream);
+        w->expired = true;
+    }
     if (hfd_kube_watch_is_open(w))
         return HFD_OK;
     if (w->stream.easy != NULL)

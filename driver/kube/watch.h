@@ -29,7 +29,9 @@ HFD_MUST_CHECK hfd_rc hfd_kube_watch_new(struct hfd_kube *kube,
 void hfd_kube_watch_free(struct hfd_kube_watch *watch);
 
 /**
- * Lists, or begins the stream, where that is due. hfd_kube_run and all calls read the stream.
+ * Lists, or begins the stream, where that is due. hfd_kube_run and all calls read the stream. After
+ * an answer or a failure the caller has to pause. A stream that ends soon after it began is a
+ * failure too, however it ended.
  * @param answer  of a refused list or stream; empty otherwise
  * @return HFD_OK also if the server refused; else as the calls of client.h
  */
@@ -37,6 +39,9 @@ HFD_MUST_CHECK hfd_rc hfd_kube_watch_step(struct hfd_kube_watch *watch,
                                           struct hfd_kube_answer *answer, struct hfd_err *err);
 /** True while a stream is being read. */
 bool hfd_kube_watch_is_open(const struct hfd_kube_watch *watch);
+
+/** True while a stream is being read that has lasted: trouble before it is over. */
+bool hfd_kube_watch_is_sound(const struct hfd_kube_watch *watch);
 
 /** One line of a stream. */
 enum hfd_kube_event {

@@ -1,18 +1,122 @@
-/* See keeper.h. A beat is one transaction: all replicas decide one after another. */
-#include "driver/replica/keeper_int.h"
+/* See keeper.h. */
+#include "driver/replica/keeper.h"
 
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/rng.h"
+#include "driver/base/slice.h"
 #include "driver/base/thread.h"
 #include "driver/replica/db_clock.h"
+#include "driver/replica/keeper_int.h"
 #include "driver/replica/plan.h"
-#include "driver/replica/upkeep.h"
 #include "driver/replica/wake.h"
 #include "store/rows_replica.h"
+#include "store/shard.h"
+#include "store/store.h"
+#include "store/totals.h"
 
 #include <stdlib.h>
 
+/* ---- settings ---- */
+
+struct hfd_settings_epoch {
+    int64_t epoch; /* of the newest settings, or of its own while they are the newest */
+    bool outdated; /* the newest replica has other rules */
+};
+
+#define MEM_BYTES ((size_t)64 << 10)
+
+/*
+ * Compares with the newest settings.
+ * @param starting  the replica starts: other settings become the newest
+ */
+static hfd_rc replica_settings_look(struct hfd_txn *tx, const struct hfd_replica_settings *own,
+                                    bool starting, struct hfd_settings_epoch *out,
+                                    struct hfd_err *err)
+{
+    struct hfd_settings_row newest = {.epoch = 0};
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    *out = (struct hfd_settings_epoch){.epoch = 0};
+    hfd_arena_init(&mem, MEM_BYTES);
+    rc = hfd_settings_row_get(tx, &mem, &newest, err);
+    hfd_arena_fini(&mem);
+    if (rc == HFD_NOT_FOUND)
+        rc = HFD_OK;
+    if (rc == HFD_OK && (newest.epoch == 0 || (starting && newest.mark != own->mark))) {
+        newest = (struct hfd_settings_row){newest.epoch + 1, own->mark, own->rules};
+        rc = hfd_settings_row_put(tx, &newest, err);
+    }
+    if (rc == HFD_OK)
+        *out = (struct hfd_settings_epoch){newest.epoch, newest.rules != own->rules};
+    return rc;
+}
+
+/* ---- upkeep ---- */
+
+/*
+ * Parts of a sign of life beside shards: the check of the schema, totals of lists, and rows of
+ * programs that are gone. Thread: that of the transaction.
+ */
+
+#define HOUR_US (3600 * HFD_US_PER_S)
+#define DAY_US (24 * HOUR_US)
+
+/*
+ * Refuses a program that is too old for the database: after `migrate --contract` no such program
+ * gives a sign of life any more.
+ * @param known  version of the schema that the program knows
+ * @return HFD_OK, HFD_INVALID, or as hfd_replica_row_schema_min
+ */
+static hfd_rc replica_check_schema(struct hfd_txn *tx, int64_t known, struct hfd_err *err)
+{
+    int64_t min;
+    hfd_rc rc = hfd_replica_row_schema_min(tx, &min, err);
+
+    if (rc == HFD_OK && min > known)
+        rc = hfd_fail(err, HFD_INVALID,
+                      "store: the database needs programs that know schema version %lld, and this "
+                      "one knows %lld. Start the newer hyperfleet-driver",
+                      (long long)min, (long long)known);
+    return rc;
+}
+
+/*
+ * Brings the totals of all replicas together. Once an hour it removes old marks of commits of
+ * programs that were killed. For a day the answer to a lost COMMIT may be looked up.
+ * @param last_us  the last look at marks; 0 = none yet
+ * @param out      the last look from now on
+ */
+static hfd_rc replica_tidy(struct hfd_txn *tx, int64_t now_us, int64_t last_us, int64_t *out,
+                           struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_totals_fold(tx, err);
+
+    *out = last_us;
+    if (rc != HFD_OK || (last_us != 0 && now_us - last_us < HOUR_US))
+        return rc;
+    *out = now_us;
+    return hfd_replica_row_forget_commits(tx, now_us, now_us - DAY_US, err);
+}
+
+/* The end of a replica: its leases are free, its row is removed, its totals are those of all. */
+static hfd_rc replica_leave(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_lease_row_release(tx, id, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_replica_row_delete(tx, id, err);
+    return rc == HFD_OK ? hfd_totals_fold(tx, err) : rc;
+}
+
+/* ---- keeper ---- */
+
+/* A beat is one transaction: all replicas decide one after another. */
+
+#define HFD_REPLICA_BEAT_US (3 * HFD_US_PER_S)
 #define LISTENERS_MAX 16
 #define KEY_IDS_MAX 1024
 #define NAME_MAX_BYTES 256
@@ -178,18 +282,17 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     rc = now_of(b->keeper, tx, &b->now_us, err);
     b->shut_out = false;
     if (rc == HFD_OK) {
-        rc = hfd_replica_check_schema(tx, b->keeper->config.schema, err);
+        rc = replica_check_schema(tx, b->keeper->config.schema, err);
         b->shut_out = rc == HFD_INVALID;
     }
     if (rc == HFD_OK)
-        rc = hfd_replica_settings_look(tx, &b->keeper->config.settings, b->starting, &b->settings,
-                                       err);
+        rc = replica_settings_look(tx, &b->keeper->config.settings, b->starting, &b->settings, err);
     if (rc == HFD_OK)
         rc = count_replicas(tx, b, err);
     if (rc == HFD_OK)
         rc = put_replica(tx, b, err);
     if (rc == HFD_OK)
-        rc = hfd_replica_tidy(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
+        rc = replica_tidy(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
     return rc == HFD_OK ? move_leases(tx, b, err) : rc;
 }
 
@@ -318,6 +421,8 @@ hfd_rc hfd_keeper_beat(struct hfd_keeper *k, struct hfd_err *err)
     return rc;
 }
 
+static bool wait_us(struct hfd_keeper *k, int64_t us);
+
 int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
 {
     const int64_t now_us = hfd_clock_wall_us(&k->db_clock.clock);
@@ -334,7 +439,7 @@ int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
 
 static hfd_rc txn_leave(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    return hfd_replica_leave(tx, id_of(arg), err);
+    return replica_leave(tx, id_of(arg), err);
 }
 
 void hfd_keeper_leave(struct hfd_keeper *k)

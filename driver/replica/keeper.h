@@ -5,19 +5,28 @@
  *
  * NULL stands for the only server of a database (SQLite): it holds all shards for ever. Functions
  * that say so accept it. Thread: any, where nothing else is said.
+ *
+ * The epoch of the settings. Replicas of one database are to have the same rules. A replica that
+ * starts with others raises the epoch, and those before it are outdated until they are restarted.
+ * Rows that carry the mark of settings carry the epoch with it: an older mark never replaces a
+ * newer one. Thread: writer, inside a transaction function; the marks: any.
  */
 #ifndef HFD_REPLICA_KEEPER_H
 #define HFD_REPLICA_KEEPER_H
 
 #include "driver/base/clock.h"
 #include "driver/base/rng.h"
-#include "driver/replica/settings.h"
 #include "store/shard.h"
-#include "store/store.h"
 
 struct hfd_keeper;
+struct hfd_store;
+struct hfd_txn;
 
-#define HFD_REPLICA_BEAT_US (3 * HFD_US_PER_S)
+/** Fingerprints of a replica's settings: with its version, and of the rules alone. */
+struct hfd_replica_settings {
+    int64_t mark, rules;
+};
+
 /** A replica without a sign of life for this time is gone; a lease runs as long. */
 #define HFD_REPLICA_LEASE_US (9 * HFD_US_PER_S)
 #define HFD_REPLICA_ID_LEN 27

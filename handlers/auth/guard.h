@@ -1,22 +1,68 @@
 /*
  * The guard: knows the credentials that are valid now, and takes up changes of their files by
- * itself. Loops ask it through a view of their own, without a lock. A thread looks at the files
- * once a second, and writes last uses to the store at most once a minute.
+ * itself. Loops ask it through a view of their own, without a lock. One thread looks at the files
+ * four times a second. Another one waits for others: it fetches keys, and writes last uses to the
+ * store at most once a minute.
  *
- * Authentication is on if anything is configured at the start: a token in the tokens file, a key of
- * the Operator, or an issuer. While the server runs the first token turns it on, and nothing off.
+ * Authentication is on if anything is configured at the start. That is a key of the Operator, an
+ * issuer, or a tokens file that exists, whatever is in it. While the server runs a tokens file
+ * turns it on, and nothing off.
+ *
+ * Failed logins by address, in a table of fixed size: how long the answer to the next one waits. A
+ * flood of addresses displaces those with the fewest failures. Pure but for its lock. Thread: any.
  */
 #ifndef HFD_AUTH_GUARD_H
 #define HFD_AUTH_GUARD_H
 
 #include "driver/base/clock.h"
+#include "driver/base/slice.h"
 #include "handlers/auth/decide.h"
-#include "handlers/auth/failures.h"
-#include "handlers/auth/keyset.h"
-#include "handlers/auth/signers.h"
-#include "store/store.h"
+#include "handlers/auth/token.h"
+#include "handlers/auth/trust.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
 
 struct hfd_guard;
+struct hfd_keyset;
+struct hfd_seen_jwt;
+struct hfd_store;
+
+#define HFD_FAILURES_MAX 4096
+#define HFD_FAILURE_LINES_PER_S 10
+
+struct hfd_failure {
+    uint64_t network; /* IPv4 address, or the first half of an IPv6 one; 0 = the place is free */
+    unsigned count;
+    int64_t at_us; /* mono */
+};
+
+struct hfd_failures {
+    pthread_mutex_t lock;
+    struct hfd_failure items[HFD_FAILURES_MAX];
+    int64_t second_us; /* start of the second in which lines are counted */
+    int64_t lines;
+    int64_t silent; /* lines that were left out since the last one */
+};
+
+/** Set up an empty table, and end it. */
+void hfd_failures_init(struct hfd_failures *f);
+void hfd_failures_fini(struct hfd_failures *f);
+
+/** A failure that was noted. */
+struct hfd_failure_note {
+    int64_t delay_us; /* to wait before the answer */
+    bool log;         /* the log has room for a line about it */
+    int64_t silent;   /* failures since the last line that have none */
+};
+
+/**
+ * Notes a failure.
+ * @param from  the address of the caller, as text
+ */
+struct hfd_failure_note hfd_failures_add(struct hfd_failures *f, const char *from, int64_t now_us);
+/** Asks for a line of the log without a failure. */
+struct hfd_failure_note hfd_failures_line(struct hfd_failures *f, int64_t now_us);
 
 struct hfd_guard_config {
     const char *tokens_file; /* empty: there are no tokens */
@@ -42,14 +88,14 @@ bool hfd_guard_is_on(const struct hfd_guard *guard);
 bool hfd_guard_is_usable(struct hfd_guard *guard);
 
 /**
- * Starts the thread that watches the files.
+ * Starts the threads. Waits for no network.
  * @param store       for last uses; borrowed until hfd_guard_stop
  * @param local_file  gets a token of this run with the scope admin, for commands on this machine;
  * empty: there is no such token
  */
 HFD_MUST_CHECK hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store,
                                       const char *local_file, struct hfd_err *err);
-/** Writes the last uses, ends the thread and removes the local file. Accepts one that never
+/** Writes the last uses, ends the threads and removes the local file. Accepts one that never
  * started.
  */
 void hfd_guard_stop(struct hfd_guard *guard);
@@ -87,7 +133,7 @@ void hfd_guard_view_close(struct hfd_guard_view *view);
 /** A token in a list for the operator: no hash. */
 struct hfd_guard_token {
     hfd_slice name;
-    hfd_scopes scopes;
+    struct hfd_grant grant;
     int64_t created_us, expires_us, used_us; /* 0 = never */
     hfd_slice from;                          /* of the last use; empty = none */
 };
@@ -100,5 +146,37 @@ struct hfd_guard_tokens {
 /** Lists the tokens with their last uses. Thread: any. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_guard_list(struct hfd_guard *guard, struct hfd_arena *mem,
                                      struct hfd_guard_tokens *out, struct hfd_err *err);
+
+struct hfd_guard {
+    struct hfd_guard_config config;
+    atomic_bool on;
+    atomic_uint version; /* of set */
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct hfd_keyset *set;  /* under lock, with the last uses of its rows */
+    struct hfd_trust *trust; /* under lock */
+    bool look;               /* under lock: asked of the thread that looks */
+    atomic_bool stop;        /* asked of both threads */
+
+    struct hfd_failures failures;
+    atomic_bool wants_keys; /* a token named a new key of a known issuer */
+    atomic_bool wants_uses; /* there may be tokens whose last uses were not read */
+
+    bool has_local; /* const once the loops run */
+    unsigned char local_hash[HFD_TOKEN_HASH_BYTES];
+    char *local_file;
+
+    struct hfd_store *store;
+    struct hfd_signers *signers;
+    bool started;     /* set before the threads begin */
+    unsigned threads; /* how many run: the one that looks, then the one that waits for others */
+    pthread_t thread[2];
+
+    /* For the thread that looks, and for start-up: */
+    struct stat file; /* of the tokens file when it was read; zeroed = there was none */
+    bool had_file;    /* there was a tokens file: a missing one is an error */
+    bool usable;      /* a credential was valid at the last look */
+    char said[sizeof(((struct hfd_err *)0)->msg)]; /* the last error of the tokens file */
+};
 
 #endif

@@ -12,10 +12,10 @@
 #define HFD_SCOPE_LIST(X) \
     X(DRIVER,      "driver",      "PUT, GET and DELETE of a GUResID, its `/status`, and `/validate`") \
     X(FLEET_READ,  "fleet-read",  "GET below `/api/hyperfleet`") \
-    X(ADAPTER,     "adapter",     "fleet-read, and reports: POST and PUT of `statuses`, changes of `pacemaker`") \
+    X(ADAPTER,     "adapter",     "fleet-read, and reports: POST and PUT of `statuses`, POST and DELETE of `pacemaker`, PUT of `pacemaker/status`") \
     X(FLEET_WRITE, "fleet-write", "fleet-read, and POST, PATCH and DELETE of clusters and nodepools; not force-delete") \
     X(VIEW,        "view",        "GET below `/api/driver/v1`, `/{GUResID}/status`, and the status page") \
-    X(ADMIN,       "admin",       "all, force-delete and `/admin` included")
+    X(ADMIN,       "admin",       "all, PUT of `pacemaker`, force-delete and `/admin` included")
 /* clang-format on */
 
 #define HFD_SCOPE_ENUM_(name, text, may) HFD_SCOPE_##name,
@@ -27,6 +27,12 @@ enum hfd_scope {
 /** A set of scopes: one bit each. */
 typedef unsigned hfd_scopes;
 #define HFD_SCOPE_BIT(name) (1u << HFD_SCOPE_##name)
+
+/** The rights of a caller: scopes, and the adapters that its scope adapter is bound to. */
+struct hfd_grant {
+    hfd_scopes scopes;
+    hfd_slice adapters; /* the list with each "adapter=NAME"; empty = any adapter */
+};
 
 /* clang-format off */
 /* name, the scope that a refused caller lacks, the scopes that satisfy it; admin always does */
@@ -58,14 +64,15 @@ bool hfd_need_is_met(enum hfd_need need, hfd_scopes scopes);
 /** Returns the scope that a refused caller lacks: "fleet-read". */
 const char *hfd_need_text(enum hfd_need need);
 
-/** Returns the name of a scope: "fleet-read". */
-const char *hfd_scope_text(enum hfd_scope scope);
 /**
- * Parses "driver" or "driver,adapter"; spaces around a name do not count.
+ * Parses "driver" or "driver,adapter=dns"; spaces around a name do not count.
+ * @param out  borrows the text if it names adapters
  * @return HFD_OK, HFD_INVALID (the message has the list of scopes)
  */
-HFD_MUST_CHECK hfd_rc hfd_scopes_parse(hfd_slice text, hfd_scopes *out, struct hfd_err *err);
-/** Adds "driver,adapter". */
-void hfd_scopes_format(struct hfd_buf *b, hfd_scopes scopes);
+HFD_MUST_CHECK hfd_rc hfd_grant_parse(hfd_slice text, struct hfd_grant *out, struct hfd_err *err);
+/** Adds "driver,adapter=dns", or "driver","adapter=dns" as members of a JSON array. */
+void hfd_grant_format(struct hfd_buf *b, const struct hfd_grant *grant, bool json);
+/** Returns true if a caller that may report may do so as this adapter. */
+bool hfd_grant_has_adapter(const struct hfd_grant *grant, hfd_slice adapter);
 
 #endif

@@ -1,12 +1,188 @@
 /* See trust.h. */
 #include "handlers/auth/trust.h"
 
-#include "driver/core/identity.h"
+#include "driver/base/arena.h"
+#include "driver/base/clock.h"
+#include "driver/base/curlx.h"
+#include "driver/base/file.h"
+#include "driver/base/log.h"
+#include "driver/base/url.h"
+#include "driver/base/yamlx.h"
+#include "driver/core/driver.h"
+#include "handlers/auth/jwt.h"
+#include "handlers/auth/scope.h"
+#include "handlers/auth/token.h"
 
+#include <jansson.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+/* ---- issuers ---- */
+
+#define HFD_ISSUERS_MAX 32
+#define FILE_MAX_BYTES ((size_t)256 << 10)
+#define DEFAULT_CLAIM "email"
+
+/* An entry of the list on its way into a struct. */
+struct entry {
+    json_t *object;
+    size_t number; /* from 1 on, for messages */
+    struct hfd_arena *mem;
+    struct hfd_err *err;
+};
+
+static hfd_rc wrong(const struct entry *e, const char *member, const char *what)
+{
+    return hfd_fail(e->err, HFD_INVALID, "issuers[%zu].%s: %s", e->number - 1, member, what);
+}
+
+static hfd_rc read_text(const struct entry *e, const char *member, hfd_slice *out)
+{
+    const json_t *v = json_object_get(e->object, member);
+
+    *out = HFD_SLICE("");
+    if (v == NULL)
+        return HFD_OK;
+    if (!json_is_string(v) || json_string_length(v) == 0)
+        return wrong(e, member, "expected a text");
+    *out = hfd_arena_dup(e->mem, (hfd_slice){json_string_value(v), json_string_length(v)});
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(e->err, "read the issuers");
+}
+
+/* Joins the list to the text that `token create --scope` takes. */
+static hfd_rc read_scopes(const struct entry *e, struct hfd_grant *out)
+{
+    const json_t *v = json_object_get(e->object, "scopes"), *item;
+    hfd_slice text = HFD_SLICE("");
+    struct hfd_err why;
+    size_t i;
+
+    if (json_array_size(v) == 0)
+        return wrong(e, "scopes", "expected a list with a scope: [adapter]");
+    json_array_foreach (v, i, item) {
+        if (!json_is_string(item))
+            return wrong(e, "scopes", "expected a list of scopes");
+        text = hfd_arena_printf(e->mem, "%.*s%s%s", HFD_SLICE_FMT(text), i > 0 ? "," : "",
+                                json_string_value(item));
+        if (text.p == NULL)
+            return hfd_fail_nomem(e->err, "read the issuers");
+    }
+    return hfd_grant_parse(text, out, &why) == HFD_OK ? HFD_OK : wrong(e, "scopes", why.msg);
+}
+
+static hfd_rc check_members(const struct entry *e)
+{
+    static const char *const known[] = {"issuer_url", "jwk_cert_file",  "jwk_cert_url", "ca_file",
+                                        "audience",   "identity_claim", "scopes"};
+    const char *key;
+    json_t *v;
+    hfd_rc rc = HFD_OK;
+
+    json_object_foreach (e->object, key, v) {
+        bool found = false;
+
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+            found = found || strcmp(key, known[i]) == 0;
+        if (!found && rc == HFD_OK)
+            rc = hfd_fail(
+                e->err, HFD_INVALID,
+                "issuers[%zu]: unknown member %.60s; expected issuer_url, jwk_cert_file or "
+                "jwk_cert_url, ca_file, audience, identity_claim and scopes",
+                e->number - 1, key);
+    }
+    return rc;
+}
+
+static hfd_rc check_source(const struct entry *e, const struct hfd_issuer *out)
+{
+    struct hfd_err why;
+
+    if (out->issuer_url.len == 0)
+        return wrong(e, "issuer_url", "expected the issuer of its tokens");
+    if ((out->jwk_cert_file.len == 0) == (out->jwk_cert_url.len == 0))
+        return wrong(e, "jwk_cert_file", "expected either this or jwk_cert_url");
+    if (out->jwk_cert_url.len > 0 && hfd_url_check(out->jwk_cert_url, &why) != HFD_OK)
+        return wrong(e, "jwk_cert_url", why.msg);
+    if (out->ca_file.len > 0 && !hfd_slice_starts(out->jwk_cert_url, HFD_SLICE("https://")))
+        return wrong(e, "ca_file", "expected together with a jwk_cert_url of https:// only");
+    return HFD_OK;
+}
+
+static hfd_rc read_entry(const struct entry *e, struct hfd_issuer *out)
+{
+    const struct {
+        const char *name;
+        hfd_slice *out;
+    } texts[] = {{"issuer_url", &out->issuer_url},     {"jwk_cert_file", &out->jwk_cert_file},
+                 {"jwk_cert_url", &out->jwk_cert_url}, {"ca_file", &out->ca_file},
+                 {"audience", &out->audience},         {"identity_claim", &out->identity_claim}};
+    hfd_rc rc =
+        json_is_object(e->object) ? check_members(e) : wrong(e, "issuer_url", "expected an issuer");
+
+    *out = (struct hfd_issuer){.grant = {.scopes = 0}};
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(texts) / sizeof(texts[0]); i++)
+        rc = read_text(e, texts[i].name, texts[i].out);
+    if (rc == HFD_OK && out->identity_claim.len == 0)
+        out->identity_claim = HFD_SLICE(DEFAULT_CLAIM);
+    if (rc == HFD_OK)
+        rc = check_source(e, out);
+    return rc == HFD_OK ? read_scopes(e, &out->grant) : rc;
+}
+
+hfd_rc hfd_issuers_parse(hfd_slice text, const char *name, struct hfd_arena *mem,
+                         struct hfd_issuer_list *out, struct hfd_err *err)
+{
+    json_t *doc = NULL;
+    const json_t *list;
+    json_t *item;
+    size_t i;
+    hfd_rc rc = hfd_yaml_parse(text, name, &doc, err);
+
+    *out = (struct hfd_issuer_list){.count = 0};
+    if (rc != HFD_OK)
+        return rc;
+    list = json_object_get(doc, "issuers");
+    if (!json_is_array(list) || json_array_size(list) == 0 || json_object_size(doc) != 1)
+        rc = hfd_fail(err, HFD_INVALID, "expected `issuers:`, a list of issuers, and nothing else");
+    else if (json_array_size(list) > HFD_ISSUERS_MAX)
+        rc = hfd_fail(err, HFD_INVALID, "expected at most %d issuers", HFD_ISSUERS_MAX);
+    if (rc == HFD_OK) {
+        out->items = hfd_arena_array(mem, json_array_size(list), sizeof(*out->items));
+        rc = out->items != NULL ? HFD_OK : hfd_fail_nomem(err, "read the issuers");
+    }
+    json_array_foreach (list, i, item) {
+        const struct entry e = {.object = item, .number = i + 1, .mem = mem, .err = err};
+
+        if (rc == HFD_OK)
+            rc = read_entry(&e, &out->items[i]);
+        if (rc == HFD_OK)
+            out->count++;
+    }
+    json_decref(doc);
+    return rc;
+}
+
+/* Reads a file of issuers. @return as hfd_issuers_parse, or HFD_IO */
+static hfd_rc issuers_read(const char *path, struct hfd_arena *mem, struct hfd_issuer_list *out,
+                           struct hfd_err *err)
+{
+    struct hfd_buf text;
+    hfd_rc rc;
+
+    *out = (struct hfd_issuer_list){.count = 0};
+    hfd_buf_init(&text, FILE_MAX_BYTES);
+    rc = hfd_file_read(path, "file of issuers", &text, err);
+    if (rc == HFD_OK)
+        rc = hfd_issuers_parse(hfd_buf_slice(&text), path, mem, out, err);
+    hfd_buf_fini(&text);
+    return rc;
+}
+
+/* ---- trust ---- */
+
 #define NAME_MEM_BYTES 4096
-#define OPERATOR_NAME "operator"
 
 struct hfd_trust *hfd_trust_new(struct hfd_issuer_list *issuers)
 {
@@ -39,13 +215,25 @@ void hfd_trust_unref(struct hfd_trust *trust)
     free(trust);
 }
 
-/* Names the caller. @return HFD_AUTH_IDENTITY if the claim is no name */
-static hfd_rc name_caller(hfd_slice claim, struct hfd_trust_answer *out)
+/* A check of a JWT. */
+struct check {
+    const struct hfd_trust *trust;
+    const struct hfd_keyset *own;
+    int64_t now_us;
+};
+
+/* Names the caller. The fault is IDENTITY if the claim is no name, RESERVED if it is ours. */
+static hfd_rc name_caller(hfd_slice claim, const struct hfd_keyset *own,
+                          struct hfd_trust_answer *out)
 {
     struct hfd_arena mem;
     hfd_slice name = HFD_SLICE("");
     hfd_rc rc;
 
+    if (hfd_identity_is_ours(claim) || hfd_keyset_has_name(own, claim)) {
+        out->fault = HFD_AUTH_RESERVED;
+        return HFD_OK;
+    }
     hfd_arena_init(&mem, NAME_MEM_BYTES);
     rc = hfd_identity_make(claim, &mem, &name, NULL);
     if (rc == HFD_OK && (hfd_slice_is(name, HFD_IDENTITY_SYSTEM) || name.len > HFD_TRUST_NAME_MAX))
@@ -68,7 +256,7 @@ static enum hfd_auth_fault check_signed(const struct hfd_jwt *jwt, const struct 
 }
 
 /* The Operator's published sample has no alg; the key says RS256. */
-static hfd_rc check_operator(struct hfd_jwt *jwt, const struct hfd_jwk *key, int64_t now_us,
+static hfd_rc check_operator(struct hfd_jwt *jwt, const struct check *c, const struct hfd_jwk *key,
                              struct hfd_trust_answer *out)
 {
     const hfd_slice org = hfd_jwt_text(jwt, "orgID");
@@ -76,39 +264,40 @@ static hfd_rc check_operator(struct hfd_jwt *jwt, const struct hfd_jwk *key, int
 
     if (json_object_get(jwt->header, "alg") == NULL)
         jwt->alg = hfd_slice_of(key->alg);
-    out->fault = check_signed(jwt, key, now_us, &out->expires_us);
+    out->fault = check_signed(jwt, key, c->now_us, &out->expires_us);
     if (out->fault != HFD_AUTH_NONE)
         return HFD_OK;
-    out->scopes = HFD_SCOPE_BIT(DRIVER);
-    rc = name_caller(org.len > 0 ? org : HFD_SLICE(OPERATOR_NAME), out);
+    out->grant.scopes = HFD_SCOPE_BIT(DRIVER);
+    rc = name_caller(org, c->own, out);
     if (rc == HFD_OK && out->fault != HFD_AUTH_NONE) {
         out->fault = HFD_AUTH_NONE; /* an organisation that is no name does not matter */
-        rc = name_caller(HFD_SLICE(OPERATOR_NAME), out);
+        (void)snprintf(out->name, sizeof(out->name), "%s", HFD_IDENTITY_OPERATOR);
     }
     return rc;
 }
 
-static hfd_rc check_issued(const struct hfd_jwt *jwt, const struct hfd_issuer *issuer,
-                           const struct hfd_jwk *key, int64_t now_us, struct hfd_trust_answer *out)
+static hfd_rc check_issued(const struct hfd_jwt *jwt, const struct check *c,
+                           const struct hfd_issuer *issuer, const struct hfd_jwk *key,
+                           struct hfd_trust_answer *out)
 {
-    out->fault = check_signed(jwt, key, now_us, &out->expires_us);
+    out->fault = check_signed(jwt, key, c->now_us, &out->expires_us);
     if (out->fault == HFD_AUTH_NONE && issuer->audience.len > 0 &&
         !hfd_jwt_has_audience(jwt, issuer->audience))
         out->fault = HFD_AUTH_AUDIENCE;
     if (out->fault != HFD_AUTH_NONE)
         return HFD_OK;
-    out->scopes = issuer->scopes;
-    return name_caller(hfd_jwt_text(jwt, issuer->identity_claim.p), out);
+    out->grant = issuer->grant;
+    return name_caller(hfd_jwt_text(jwt, issuer->identity_claim.p), c->own, out);
 }
 
-static hfd_rc check_parsed(const struct hfd_trust *trust, struct hfd_jwt *jwt, int64_t now_us,
-                           struct hfd_trust_answer *out)
+static hfd_rc check_parsed(const struct check *c, struct hfd_jwt *jwt, struct hfd_trust_answer *out)
 {
+    const struct hfd_trust *trust = c->trust;
     const struct hfd_jwk *key =
         jwt->kid.len > 0 ? hfd_jwk_find(&trust->operator_keys, jwt->kid) : NULL;
 
     if (key != NULL)
-        return check_operator(jwt, key, now_us, out);
+        return check_operator(jwt, c, key, out);
     out->fault = HFD_AUTH_KEY;
     for (size_t i = 0; jwt->iss.len > 0 && i < trust->issuers->count; i++) {
         const struct hfd_issuer *issuer = &trust->issuers->items[i];
@@ -116,25 +305,416 @@ static hfd_rc check_parsed(const struct hfd_trust *trust, struct hfd_jwt *jwt, i
         if (!hfd_slice_eq(issuer->issuer_url, jwt->iss))
             continue;
         key = hfd_jwk_find(&trust->issuer_keys[i], jwt->kid);
-        out->new_key = key == NULL;
         if (key != NULL)
-            return check_issued(jwt, issuer, key, now_us, out);
+            return check_issued(jwt, c, issuer, key, out);
+        if (issuer->jwk_cert_url.len > 0 && trust->issuer_keys[i].count == 0)
+            out->fault = HFD_AUTH_NO_KEYS;
+        else
+            out->new_key = true;
     }
     return HFD_OK;
 }
 
-hfd_rc hfd_trust_check(const struct hfd_trust *trust, hfd_slice text, int64_t now_us,
-                       struct hfd_trust_answer *out)
+hfd_rc hfd_trust_check(const struct hfd_trust *trust, const struct hfd_keyset *own, hfd_slice text,
+                       int64_t now_us, struct hfd_trust_answer *out)
 {
+    const struct check c = {trust, own, now_us};
     struct hfd_jwt jwt;
     hfd_rc rc;
 
     *out = (struct hfd_trust_answer){.fault = HFD_AUTH_MALFORMED};
+    if (text.len > HFD_JWT_MAX_BYTES) {
+        out->fault = HFD_AUTH_TOO_LONG;
+        return HFD_OK;
+    }
     rc = hfd_jwt_parse(text, &jwt);
     if (rc == HFD_OK)
-        rc = check_parsed(trust, &jwt, now_us, out);
+        rc = check_parsed(&c, &jwt, out);
     hfd_jwt_fini(&jwt);
     if (out->fault == HFD_AUTH_NONE && rc != HFD_OK)
         out->fault = HFD_AUTH_UNKNOWN;
     return rc == HFD_MALFORMED ? HFD_OK : rc;
+}
+
+/* ---- signers ---- */
+
+#define MEM_MAX_BYTES ((size_t)4 << 20)
+#define FETCH_US (300 * HFD_US_PER_S)
+#define RETRY_US (10 * HFD_US_PER_S)
+#define WANTED_US (60 * HFD_US_PER_S)
+#define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
+#define TIMEOUT_US (10 * HFD_US_PER_S)
+#define US_PER_MS 1000
+
+/* The source of one set of keys. */
+struct source {
+    const char *path; /* a file; NULL = it is a URL */
+    const char *url;
+    const char *ca_file;      /* of the URL; NULL = the authorities of the system */
+    struct stat seen;         /* of the file */
+    struct hfd_jwk_list keys; /* of the URL: those of the last good answer; under lock */
+    /* For the thread that fetches: */
+    CURL *easy;                    /* a request under way; NULL = none */
+    struct hfd_buf incoming, text; /* text: the last good answer */
+    int64_t due_us;                /* mono */
+    int64_t fetched_us;            /* mono: the last attempt; 0 = never */
+    bool failing;                  /* the log says so */
+};
+
+struct hfd_signers {
+    struct hfd_arena mem;
+    struct hfd_signers_config config;
+    struct hfd_issuer_list issuers;
+    struct source *sources; /* the Operator's keys, then the issuers */
+    size_t count;
+    CURLM *multi; /* of the thread that fetches */
+    pthread_mutex_t lock;
+    bool fresh; /* under lock: there are keys that no trust has */
+};
+
+static int64_t mono_us(void)
+{
+    return hfd_clock_mono_us(&hfd_clock_system);
+}
+
+/* ---- reading ---- */
+
+static hfd_rc add_keys(const struct hfd_signers *s, size_t at, hfd_slice text,
+                       struct hfd_trust *trust, struct hfd_err *err)
+{
+    const size_t operators = s->config.operator_key_count;
+
+    return at < operators ? hfd_jwk_add_pem(&trust->operator_keys, text, err)
+                          : hfd_jwk_parse_set(text, &trust->issuer_keys[at - operators], err);
+}
+
+/* Reads the keys of one source into a trust. A URL that was never fetched has none. */
+static hfd_rc read_source(struct hfd_signers *s, size_t at, struct hfd_trust *trust,
+                          struct hfd_err *err)
+{
+    struct source *source = &s->sources[at];
+    struct hfd_err why = {0};
+    struct hfd_buf text;
+    hfd_rc rc;
+
+    if (source->path == NULL)
+        return hfd_jwk_list_copy(&source->keys,
+                                 &trust->issuer_keys[at - s->config.operator_key_count], err);
+    hfd_buf_init(&text, HFD_JWKS_MAX_BYTES);
+    /* Reading a pipe would block the thread. The reader reports a missing file. */
+    rc = source->seen.st_mode == 0 || S_ISREG(source->seen.st_mode)
+             ? hfd_file_read(source->path, "key file", &text, err)
+             : hfd_fail(err, HFD_INVALID, "%.120s: it is not a regular file", source->path);
+    if (rc == HFD_OK) {
+        rc = add_keys(s, at, hfd_buf_slice(&text), trust, &why);
+        if (rc != HFD_OK)
+            (void)hfd_fail(err, rc, "%.120s: %s", source->path, why.msg);
+    }
+    hfd_buf_fini(&text);
+    return rc;
+}
+
+/* Notes the state of a file. @return true if it is another one than before */
+static bool is_changed(struct source *source)
+{
+    struct stat now = {0};
+    bool changed;
+
+    if (stat(source->path, &now) != 0)
+        now = (struct stat){0};
+    changed = !hfd_file_same(&now, &source->seen) || now.st_mode != source->seen.st_mode;
+    source->seen = now;
+    return changed;
+}
+
+static const char *setting_of(const struct hfd_signers *s, size_t at)
+{
+    return at < s->config.operator_key_count ? "auth.operator_keys" : "auth.issuers";
+}
+
+/* Reads all files once; each must be good at the start. */
+static hfd_rc check_all(struct hfd_signers *s, struct hfd_err *err)
+{
+    struct hfd_trust *trust = hfd_trust_new(&s->issuers);
+    struct hfd_err why = {0};
+    hfd_rc rc = HFD_OK;
+
+    if (trust == NULL)
+        return hfd_fail_nomem(err, "read the keys of signers");
+    for (size_t i = 0; rc == HFD_OK && i < s->count; i++) {
+        rc = read_source(s, i, trust, &why);
+        if (rc != HFD_OK)
+            rc = hfd_fail_field(err, rc == HFD_NOMEM ? rc : HFD_INVALID, setting_of(s, i), "%s: %s",
+                                setting_of(s, i), why.msg);
+    }
+    hfd_trust_unref(trust);
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static hfd_rc read_issuers(struct hfd_signers *s, struct hfd_err *err)
+{
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (s->config.issuers_file == NULL)
+        return HFD_OK;
+    rc = issuers_read(s->config.issuers_file, &s->mem, &s->issuers, &why);
+    if (rc == HFD_OK)
+        return rc;
+    return hfd_fail_field(err, rc == HFD_NOMEM ? rc : HFD_INVALID, "auth.issuers",
+                          "auth.issuers: %s", why.msg);
+}
+
+static hfd_rc list_sources(struct hfd_signers *s, struct hfd_err *err)
+{
+    const size_t operators = s->config.operator_key_count;
+
+    s->sources = hfd_arena_array(&s->mem, operators + s->issuers.count + 1, sizeof(*s->sources));
+    if (s->sources == NULL)
+        return hfd_fail_nomem(err, "read the keys of signers");
+    s->count = operators + s->issuers.count;
+    for (size_t i = 0; i < s->count; i++) {
+        const struct hfd_issuer *issuer = i < operators ? NULL : &s->issuers.items[i - operators];
+        struct source *source = &s->sources[i];
+
+        *source = (struct source){.path = NULL};
+        hfd_buf_init(&source->text, HFD_JWKS_MAX_BYTES);
+        if (issuer == NULL)
+            source->path = s->config.operator_keys[i];
+        else if (issuer->jwk_cert_file.len > 0)
+            source->path = issuer->jwk_cert_file.p;
+        else
+            source->url = issuer->jwk_cert_url.p;
+        if (issuer != NULL && issuer->ca_file.len > 0)
+            source->ca_file = issuer->ca_file.p;
+        if (source->path != NULL)
+            (void)is_changed(source);
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_signers_open(const struct hfd_signers_config *config, struct hfd_signers **out,
+                        struct hfd_err *err)
+{
+    struct hfd_signers *s = calloc(1, sizeof(*s));
+    hfd_rc rc;
+
+    *out = NULL;
+    if (s == NULL)
+        return hfd_fail_nomem(err, "set up authentication");
+    hfd_arena_init(&s->mem, MEM_MAX_BYTES);
+    pthread_mutex_init(&s->lock, NULL);
+    s->config = *config;
+    s->fresh = true;
+    rc = read_issuers(s, err);
+    if (rc == HFD_OK)
+        rc = list_sources(s, err);
+    if (rc == HFD_OK)
+        rc = check_all(s, err);
+    if (rc == HFD_OK)
+        *out = s;
+    else
+        hfd_signers_free(s);
+    return rc;
+}
+
+/* Ends a request, done or not. */
+static void drop_request(struct hfd_signers *s, struct source *source)
+{
+    if (source->easy != NULL)
+        (void)curl_multi_remove_handle(s->multi, source->easy);
+    curl_easy_cleanup(source->easy);
+    source->easy = NULL;
+    hfd_buf_fini(&source->incoming);
+}
+
+void hfd_signers_free(struct hfd_signers *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        drop_request(s, &s->sources[i]);
+        hfd_buf_fini(&s->sources[i].text);
+        hfd_jwk_list_fini(&s->sources[i].keys);
+    }
+    (void)curl_multi_cleanup(s->multi);
+    pthread_mutex_destroy(&s->lock);
+    hfd_arena_fini(&s->mem);
+    free(s);
+}
+
+bool hfd_signers_any(const struct hfd_signers *s)
+{
+    return s->count > 0;
+}
+
+hfd_rc hfd_signers_prepare(struct hfd_signers *s, struct hfd_err *err)
+{
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && s->multi == NULL)
+        s->multi = curl_multi_init();
+    return s->multi != NULL ? HFD_OK : hfd_fail_nomem(err, "set up the keys of issuers");
+}
+
+/* ---- fetching ---- */
+
+static size_t on_body(char *data, size_t size, size_t count, void *ctx)
+{
+    struct hfd_buf *b = ctx;
+
+    hfd_buf_add(b, (hfd_slice){data, size * count});
+    return b->rc == HFD_OK ? size * count : 0;
+}
+
+static CURLcode set_up(struct source *source)
+{
+    const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
+                                            .timeout_us = TIMEOUT_US};
+    CURL *easy = source->easy;
+    CURLcode code = hfd_curlx_set_limits(easy, &limits);
+
+    HFD_CURLX_SET(code, easy, CURLOPT_URL, source->url);
+    if (source->ca_file != NULL) {
+        HFD_CURLX_SET(code, easy, CURLOPT_CAINFO, source->ca_file);
+        HFD_CURLX_SET(code, easy, CURLOPT_CAPATH, NULL); /* the directory of the system */
+    }
+    HFD_CURLX_SET(code, easy, CURLOPT_FORBID_REUSE, 1L);
+    HFD_CURLX_SET(code, easy, CURLOPT_PRIVATE, source);
+    HFD_CURLX_SET(code, easy, CURLOPT_WRITEFUNCTION, on_body);
+    HFD_CURLX_SET(code, easy, CURLOPT_WRITEDATA, &source->incoming);
+    return code;
+}
+
+static bool begin(struct hfd_signers *s, struct source *source)
+{
+    source->fetched_us = mono_us();
+    source->due_us = source->fetched_us + RETRY_US;
+    hfd_buf_init(&source->incoming, HFD_JWKS_MAX_BYTES);
+    source->easy = curl_easy_init();
+    return source->easy != NULL && set_up(source) == CURLE_OK &&
+           curl_multi_add_handle(s->multi, source->easy) == CURLM_OK;
+}
+
+/* Judges an answer. @param keys  gives; those in it */
+static hfd_rc read_answer(const struct source *source, CURLcode code, struct hfd_jwk_list *keys,
+                          struct hfd_err *err)
+{
+    const struct hfd_buf *body = &source->incoming;
+    struct hfd_err why;
+    long status = 0;
+    hfd_rc rc;
+
+    (void)curl_easy_getinfo(source->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (body->rc == HFD_LIMIT)
+        return hfd_fail(err, HFD_IO, "%.120s: larger than %zu bytes", source->url, body->max_bytes);
+    if (code == CURLE_OUT_OF_MEMORY || body->rc == HFD_NOMEM)
+        return hfd_fail_nomem(err, "fetch a document");
+    if (code != CURLE_OK)
+        return hfd_fail(err, HFD_IO, "%.120s: %s", source->url, curl_easy_strerror(code));
+    if (status != 200)
+        return hfd_fail(err, HFD_IO, "%.120s: expected status 200, got %ld", source->url, status);
+    rc = hfd_jwk_parse_set(hfd_buf_slice(body), keys, &why);
+    return rc == HFD_OK ? rc : hfd_fail(err, rc, "%.120s: %.120s", source->url, why.msg);
+}
+
+/*
+ * Takes an answer up, with its keys ready for use: a large set takes time.
+ * @return true if there are other keys than before
+ */
+static bool finish(struct hfd_signers *s, struct source *source, CURLcode code)
+{
+    struct hfd_jwk_list keys = {.count = 0}, before;
+    struct hfd_err err = {0};
+    const hfd_rc rc = read_answer(source, code, &keys, &err);
+    const bool changed = rc == HFD_OK && !hfd_slice_eq(hfd_buf_slice(&source->incoming),
+                                                       hfd_buf_slice(&source->text));
+
+    source->due_us = mono_us() + (rc == HFD_OK ? FETCH_US : RETRY_US);
+    if (rc != HFD_OK && !source->failing)
+        HFD_LOG(HFD_LOG_WARN,
+                source->text.len > 0
+                    ? "the keys of an issuer cannot be fetched; the last ones stay in use"
+                    : "the keys of an issuer cannot be fetched; its callers are answered with 503",
+                HFD_LOG_CSTR("error", err.msg));
+    source->failing = rc != HFD_OK;
+    if (changed) {
+        hfd_buf_fini(&source->text);
+        source->text = source->incoming;
+        hfd_buf_init(&source->incoming, 0);
+        pthread_mutex_lock(&s->lock);
+        before = source->keys;
+        source->keys = keys;
+        s->fresh = true;
+        pthread_mutex_unlock(&s->lock);
+        keys = before;
+    }
+    hfd_jwk_list_fini(&keys);
+    drop_request(s, source);
+    return changed;
+}
+
+static bool is_due(const struct source *source, bool wanted)
+{
+    const int64_t now_us = mono_us();
+
+    return source->easy == NULL && (source->fetched_us == 0 || now_us >= source->due_us ||
+                                    (wanted && now_us - source->fetched_us >= WANTED_US));
+}
+
+bool hfd_signers_fetch(struct hfd_signers *s, bool wanted, int64_t max_us)
+{
+    bool changed = false;
+    const CURLMsg *message;
+    int left;
+
+    for (size_t i = 0; i < s->count; i++)
+        if (s->sources[i].url != NULL && is_due(&s->sources[i], wanted) &&
+            !begin(s, &s->sources[i]))
+            drop_request(s, &s->sources[i]);
+    (void)curl_multi_perform(s->multi, &left);
+    while ((message = curl_multi_info_read(s->multi, &left)) != NULL) {
+        struct source *source = NULL;
+
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &source);
+        changed = finish(s, source, message->data.result) || changed;
+    }
+    if (!changed)
+        (void)curl_multi_poll(s->multi, NULL, 0, (int)(max_us / US_PER_MS), NULL);
+    return changed;
+}
+
+void hfd_signers_wake(struct hfd_signers *s)
+{
+    (void)curl_multi_wakeup(s->multi);
+}
+
+/* ---- looking ---- */
+
+/* Reads all keys again. A file that cannot be used has none: what it trusted is trusted no more. */
+static struct hfd_trust *make_trust(struct hfd_signers *s)
+{
+    struct hfd_trust *trust = hfd_trust_new(&s->issuers);
+    struct hfd_err err = {0};
+
+    for (size_t i = 0; trust != NULL && i < s->count; i++)
+        if (read_source(s, i, trust, &err) != HFD_OK)
+            HFD_LOG(HFD_LOG_ERROR, "a key file cannot be used: its keys are not trusted",
+                    HFD_LOG_CSTR("setting", setting_of(s, i)), HFD_LOG_CSTR("error", err.msg));
+    return trust;
+}
+
+struct hfd_trust *hfd_signers_look(struct hfd_signers *s)
+{
+    struct hfd_trust *trust = NULL;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->count; i++)
+        if (s->sources[i].path != NULL)
+            s->fresh = is_changed(&s->sources[i]) || s->fresh;
+    if (s->fresh)
+        trust = make_trust(s);
+    s->fresh = s->fresh && trust == NULL;
+    pthread_mutex_unlock(&s->lock);
+    return trust;
 }

@@ -6,10 +6,12 @@
 
 #include <curl/curl.h>
 #include <sodium.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 10L
 #define URL_MAX 512
+#define TARGET_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 
 static size_t on_body(char *data, size_t size, size_t count, void *ctx)
 {
@@ -31,7 +33,7 @@ static struct curl_slist *login(struct hfd_settings *s)
     if (path == NULL)
         return NULL;
     hfd_buf_init(&text, 256);
-    if (hfd_file_read(path, "local token", &text, NULL) == HFD_OK &&
+    if (hfd_file_read_own(path, "local token", &text, NULL) == HFD_OK &&
         text.len == HFD_TOKEN_CHARS + 1) {
         token = (hfd_slice){text.p, HFD_TOKEN_CHARS};
         (void)snprintf(line, sizeof(line), "Authorization: Bearer %.*s", HFD_SLICE_FMT(token));
@@ -43,18 +45,21 @@ static struct curl_slist *login(struct hfd_settings *s)
     return headers;
 }
 
-/* Returns the path of a Unix socket; NULL for other addresses. */
-static const char *socket_path(const struct hfd_settings *s)
+static hfd_slice address_of(const struct hfd_settings *s, enum hfd_listener l)
 {
-    return hfd_slice_starts(s->ops_listen, HFD_SLICE("unix:"))
-               ? s->ops_listen.p + sizeof("unix:") - 1
-               : NULL;
+    return l == HFD_LISTENER_MAIN ? s->listen : s->ops_listen;
+}
+
+/* Returns the path of a Unix socket; NULL for other addresses. */
+static const char *socket_path(hfd_slice address)
+{
+    return hfd_slice_starts(address, HFD_SLICE("unix:")) ? address.p + sizeof("unix:") - 1 : NULL;
 }
 
 /* A listener on all addresses of the machine is asked at that of loopback. */
-static void format_url(const struct hfd_settings *s, const char *path, char url[URL_MAX])
+static void format_url(const struct hfd_settings *s, hfd_slice address, const char *path,
+                       char url[URL_MAX])
 {
-    const hfd_slice address = s->ops_listen;
     const char *colon = memrchr(address.p, ':', address.len);
     hfd_slice host = {address.p, colon != NULL ? (size_t)(colon - address.p) : 0};
 
@@ -99,14 +104,14 @@ static bool ask(const struct hfd_settings *s, const struct question *q, struct h
     char url[URL_MAX];
     long status = 0;
 
-    format_url(s, q->path, url);
+    format_url(s, s->ops_listen, q->path, url);
     if (curl != NULL && !set_tls(curl, s, q->pinned)) {
         curl_easy_cleanup(curl);
         *why = "the certificate of tls.cert_file cannot be read";
         return false;
     }
     if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path(s)) == CURLE_OK &&
+        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path(s->ops_listen)) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
         curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S) == CURLE_OK &&
@@ -122,22 +127,29 @@ static bool ask(const struct hfd_settings *s, const struct question *q, struct h
 }
 
 /*
- * The server on this data says where its ops listener is. The setting holds if it does not, or if a
+ * The server on this data says where its listeners are. A setting holds if it does not, or if a
  * flag gives it.
  */
 static void find_server(struct hfd_settings *s)
 {
-    const char *path = hfd_cli_ops_path(s);
+    const char *path = hfd_cli_addresses_path(s);
     struct hfd_buf text;
-    hfd_slice found;
+    hfd_slice found, *const settings[] = {&s->listen, &s->ops_listen};
+    const char *const keys[] = {"listen", "ops_listen"};
 
-    if (hfd_slice_starts(hfd_settings_origin(s, "ops_listen"), HFD_SLICE("--")))
-        return;
-    hfd_buf_init(&text, URL_MAX / 2);
-    if (path != NULL && hfd_file_read(path, "address of the server", &text, NULL) == HFD_OK &&
-        text.len > 0) {
-        found = hfd_arena_dup(&s->mem, hfd_buf_slice(&text));
-        s->ops_listen = found.p != NULL ? found : s->ops_listen;
+    hfd_buf_init(&text, (size_t)2 * URL_MAX);
+    if (path != NULL && hfd_file_read_own(path, "addresses of the server", &text, NULL) == HFD_OK) {
+        const char *p = text.p, *end = text.p + text.len, *line;
+
+        for (size_t i = 0; i < 2 && p < end; i++, p = line + 1) {
+            line = memchr(p, '\n', (size_t)(end - p));
+            if (line == NULL)
+                break;
+            found = hfd_arena_dup(&s->mem, (hfd_slice){p, (size_t)(line - p)});
+            if (found.len > 0 &&
+                !hfd_slice_starts(hfd_settings_origin(s, keys[i]), HFD_SLICE("--")))
+                *settings[i] = found;
+        }
     }
     hfd_buf_fini(&text);
 }
@@ -159,17 +171,21 @@ bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct h
     return ask(s, &(struct question){.path = path}, body, why);
 }
 
-hfd_rc hfd_cli_find(struct hfd_settings *s, struct hfd_cli_server *out, struct hfd_err *err)
+hfd_rc hfd_cli_find(struct hfd_settings *s, enum hfd_listener l, struct hfd_cli_server *out,
+                    struct hfd_err *err)
 {
     const char *token = hfd_cli_local_token_path(s);
     hfd_rc rc = HFD_OK;
+    int fd = -1;
 
+    if (token == NULL || hfd_file_open_own(token, "local token", O_RDONLY, &fd, NULL) != HFD_OK)
+        token = NULL;
+    if (fd >= 0)
+        (void)close(fd);
     find_server(s);
-    format_url(s, "", out->url);
+    format_url(s, address_of(s, l), "/", out->url);
     out->config = (struct hfd_client_config){
-        .url = out->url,
-        .socket_path = socket_path(s),
-        .token_file = token != NULL && access(token, R_OK) == 0 ? token : NULL};
+        .url = out->url, .socket_path = socket_path(address_of(s, l)), .token_file = token};
     if (s->tls_cert_file.len > 0) {
         rc = hfd_tls_pin(s, out->pin, err);
         out->config.pin = out->pin;
@@ -184,13 +200,13 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-bool hfd_cli_address_complete(struct hfd_cli_address *a, const struct hfd_cli_args *settings,
+bool hfd_cli_address_complete(struct hfd_cli_address *a, const struct hfd_flags *flags,
                               struct hfd_err *err)
 {
-    if (settings->argc > 0) {
+    if (flags->rest_count > 0) {
         if (a->url == NULL && a->ops_url == NULL)
             return true;
-        (void)hfd_fail(err, HFD_INVALID, "%s: not with %s", settings->argv[0],
+        (void)hfd_fail(err, HFD_INVALID, "%s: not with %s", flags->rest[0],
                        a->ops_url != NULL ? "--ops-url" : "--url");
         return false;
     }
@@ -199,4 +215,74 @@ bool hfd_cli_address_complete(struct hfd_cli_address *a, const struct hfd_cli_ar
     if (a->ops_url == NULL)
         a->ops_url = variable("HFD_OPS_URL");
     return true;
+}
+
+/* ---- the main listener, for commands of the client ---- */
+
+/* Finds the server of the settings. Flags name a token and authorities first. */
+static bool find_here(struct hfd_cli_target *t, const char *command, enum hfd_exit *status)
+{
+    const char *const names[] = {"--config", "--data"}, *const values[] = {t->config_file, t->data};
+    const char *argv[4];
+    struct hfd_flags flags = {.command = command, .rest = argv};
+    struct hfd_err err = {0};
+    size_t len = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        if (values[i] == NULL)
+            continue;
+        argv[flags.rest_count++] = names[i];
+        argv[flags.rest_count++] = values[i];
+        len +=
+            (size_t)snprintf(t->again + len, sizeof(t->again) - len, " %s %s", names[i], values[i]);
+        len = len < sizeof(t->again) ? len : sizeof(t->again) - 1;
+    }
+    *status = hfd_cli_settings(&flags, &t->settings);
+    if (*status != HFD_EXIT_OK)
+        return false;
+    if (hfd_cli_find(t->settings, HFD_LISTENER_MAIN, &t->server, &err) != HFD_OK) {
+        *status = hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);
+        return false;
+    }
+    if (t->token_file != NULL)
+        t->server.config.token_file = t->token_file;
+    if (t->ca_file != NULL)
+        t->server.config.ca_file = t->ca_file;
+    return true;
+}
+
+bool hfd_cli_target_open(struct hfd_cli_target *t, const char *command,
+                         struct hfd_client_http **out, enum hfd_exit *status)
+{
+    struct hfd_err err = {0};
+    hfd_rc rc;
+
+    *out = NULL;
+    if (t->url == NULL) {
+        if (!find_here(t, command, status))
+            return false;
+        t->url = t->server.config.url;
+    } else {
+        if (t->config_file != NULL || t->data != NULL) {
+            *status = hfd_cli_fail(HFD_EXIT_USAGE, command, "%s: not with --url",
+                                   t->config_file != NULL ? "--config" : "--data");
+            return false;
+        }
+        t->server.config = (struct hfd_client_config){
+            .url = t->url, .token_file = t->token_file, .ca_file = t->ca_file};
+        (void)snprintf(t->again, sizeof(t->again), " --url %s", t->url);
+    }
+    t->server.config.timeout_us = TARGET_TIMEOUT_US;
+    rc = hfd_client_open(&t->server.config, out, &err);
+    if (rc == HFD_OK)
+        return true;
+    *status =
+        hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, command, "%s", err.msg);
+    return false;
+}
+
+void hfd_cli_target_close(struct hfd_cli_target *t)
+{
+    hfd_settings_free(t->settings);
+    t->settings = NULL;
 }

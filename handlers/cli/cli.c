@@ -3,60 +3,101 @@
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
+#include "driver/base/foreign.h"
 #include "driver/base/pgurl.h"
 #include "handlers/http/server.h"
+#include "store/sqlite/folder.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#define LINE_MAX_BYTES 4096
+
+/* Prints a line on stderr: one, whatever the texts in it are. */
+__attribute__((format(printf, 3, 0))) static void
+print_line(const char *program, const char *command, const char *fmt, va_list ap)
+{
+    char line[LINE_MAX_BYTES], *text = NULL;
+    const int n = vasprintf(&text, fmt, ap);
+    const hfd_slice whole = n < 0 ? HFD_SLICE("out of memory") : (hfd_slice){text, (size_t)n};
+    const size_t len = hfd_foreign_line(whole, sizeof(line), line);
+
+    (void)fprintf(stderr, "%s%s%s%.*s\n", program, command,
+                  program[0] != '\0' || command[0] != '\0' ? ": " : "", (int)len, line);
+    if (n >= 0)
+        free(text);
+}
 
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
 {
     va_list ap;
 
-    (void)fprintf(stderr, "hyperfleet-driver %s: ", command);
     va_start(ap, fmt);
-    (void)vfprintf(stderr, fmt, ap);
+    print_line(command[0] != '\0' ? "hyperfleet-driver " : "hyperfleet-driver", command, fmt, ap);
     va_end(ap);
-    (void)fputc('\n', stderr);
     return status;
+}
+
+void hfd_cli_say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    print_line("", "", fmt, ap);
+    va_end(ap);
+}
+
+/* Adds a text by its lines, whose ends are ours. */
+static void add_lines(struct hfd_buf *out, hfd_slice text)
+{
+    while (text.len > 0) {
+        const char *end = memchr(text.p, '\n', text.len);
+        const size_t len = end != NULL ? (size_t)(end - text.p) : text.len;
+
+        hfd_buf_show(out, (hfd_slice){text.p, len});
+        if (end != NULL)
+            hfd_buf_addc(out, '\n');
+        text = (hfd_slice){text.p + len + (end != NULL), text.len - len - (end != NULL)};
+    }
 }
 
 enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b)
 {
     enum hfd_exit status = HFD_EXIT_OK;
     struct hfd_err err = {0};
+    struct hfd_buf shown;
     hfd_slice text;
 
-    if (hfd_buf_finish(b, &text, &err) != HFD_OK)
+    hfd_buf_init(&shown, HFD_FOREIGN_CHAR_MAX * b->max_bytes);
+    add_lines(&shown, hfd_buf_slice(b));
+    shown.rc = b->rc != HFD_OK ? b->rc : shown.rc;
+    if (hfd_buf_finish(&shown, &text, &err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_INTERNAL, command, "%s", err.msg);
     else if ((text.len > 0 && fwrite(text.p, 1, text.len, stdout) != text.len) ||
              fflush(stdout) != 0)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, command, "write the output: %s", strerror(errno));
+    hfd_buf_fini(&shown);
     hfd_buf_fini(b);
     return status;
 }
 
-enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
-                               struct hfd_settings **out)
+enum hfd_exit hfd_cli_wrong_use(const char *command, const char *usage, const char *msg)
 {
-    const char **rest = calloc((size_t)args->argc + 1, sizeof(*rest));
-    struct hfd_err err = {0};
-    hfd_rc rc = HFD_NOMEM;
-    int count = 0;
+    (void)hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", msg);
+    (void)fprintf(stderr, "Usage: hyperfleet-driver %s\n", usage);
+    return HFD_EXIT_USAGE;
+}
 
-    *out = NULL;
-    args->own_given = false;
-    if (rest != NULL) {
-        for (int i = 0; i < args->argc; i++) {
-            if (args->own_flag != NULL && strcmp(args->argv[i], args->own_flag) == 0)
-                args->own_given = true;
-            else
-                rest[count++] = args->argv[i];
-        }
-        rc = hfd_settings_load(count, rest, (const char *const *)environ, out, &err);
-    }
-    free(rest);
+enum hfd_exit hfd_cli_settings(const struct hfd_flags *flags, struct hfd_settings **out)
+{
+    const char *near = NULL, *command = flags->command;
+    struct hfd_err err = {0};
+    hfd_rc rc = hfd_settings_load(flags->rest_count, (const char *const *)flags->rest,
+                                  (const char *const *)environ, out, &err);
+
     if (rc == HFD_OK) {
         rc = hfd_server_check(*out, &err);
         if (rc == HFD_OK)
@@ -66,6 +107,11 @@ enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
     }
     if (rc == HFD_NOMEM)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, command, "out of memory");
+    if (err.field[0] == '-')
+        near = hfd_flags_nearest(flags, hfd_slice_of(err.field));
+    if (near != NULL)
+        return hfd_cli_fail(HFD_EXIT_USAGE, command, "unknown flag %s; did you mean %s?", err.field,
+                            near);
     return hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);
 }
 
@@ -93,9 +139,9 @@ const char *hfd_cli_local_token_path(struct hfd_settings *s)
     return path_in_data(s, "local-token");
 }
 
-const char *hfd_cli_ops_path(struct hfd_settings *s)
+const char *hfd_cli_addresses_path(struct hfd_settings *s)
 {
-    return path_in_data(s, "ops");
+    return path_in_data(s, "addresses");
 }
 
 struct hfd_store_place hfd_cli_place(const struct hfd_settings *s)
@@ -136,6 +182,26 @@ hfd_rc hfd_cli_need(const struct hfd_settings *s, enum hfd_setting which, struct
                                    "replicas");
     return hfd_settings_refuse(s, which, err,
                                "expected the file of the tokens with a PostgreSQL store");
+}
+
+hfd_rc hfd_cli_need_store(const struct hfd_settings *s, bool may_begin, struct hfd_err *err)
+{
+    const hfd_slice from = s->origin[HFD_SETTING_data];
+    char path[PATH_MAX], here[PATH_MAX] = "";
+
+    if (hfd_settings_has_postgres(s))
+        return HFD_OK;
+    (void)snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, s->data.p);
+    if (access(path, F_OK) == 0 || errno != ENOENT)
+        return HFD_OK;
+    if (s->data.p[0] != '/' && getcwd(here, sizeof(here)) == NULL)
+        here[0] = '\0';
+    return hfd_fail_field(err, HFD_INVALID, "data",
+                          "no server has used the data folder %.100s%s%.100s (%.*s); expected that "
+                          "of the server: --config FILE or --data FOLDER%s",
+                          here, here[0] != '\0' ? "/" : "", s->data.p,
+                          HFD_SLICE_FMT(from.len > 0 ? from : HFD_SLICE("the default")),
+                          may_begin ? ", or --new before its first start" : "");
 }
 
 hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)

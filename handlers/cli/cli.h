@@ -5,6 +5,7 @@
 #ifndef HFD_CLI_CLI_H
 #define HFD_CLI_CLI_H
 
+#include "handlers/client/flags.h"
 #include "handlers/settings/settings.h"
 #include "store/place.h"
 
@@ -13,13 +14,13 @@
 #define HFD_EXIT_LIST(X) \
     X(OK,         0, "success; serve: stopped by SIGTERM or SIGINT, all work finished") \
     X(CUT_SHORT,  1, "cut short: a second SIGTERM or SIGINT, or the output cannot be written; " \
-                     "health: the server does not live, or is not ready; check: a rule is broken; " \
+                     "health: the server does not live, or is not ready; " \
                      "apply, get, wait, delete: the operation failed; " \
-                     "list, status, backup, token list, register --check: the server refuses") \
-    X(USAGE,      2, "unknown command or flag, or a bad setting") \
+                     "list, status, purge, backup, token list, register --check: the server refuses") \
+    X(USAGE,      2, "unknown command or flag, or a bad setting; purge: --yes is missing") \
     X(FOUND,      3, "doctor: problems or orphans found; register --check: something is missing or differs; " \
                      "keygen --activate: a replica lacks the key") \
-    X(ABSENT,     4, "get, wait, status: there is no such resource") \
+    X(ABSENT,     4, "get, wait, status, purge: there is no such resource") \
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
     X(DATA,      73, "cannot create, lock or use the data folder, a file in it, or the database; backup, restore: FILE cannot be " \
@@ -32,67 +33,51 @@
     X(serve,   "[--demo[=SECONDS]] [SETTINGS]", "run the server") \
     X(adapter, "hypershift --api URL [--token-file FILE] [--ca-file FILE] [--send-secrets] [SETTINGS]", \
       "run the HyperShift adapter for a HyperFleet API elsewhere") \
-    X(keygen,  "[--rotate | --prepare | --activate] [SETTINGS]", "create the key ring, or bring a new key into it") \
-    X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] | list [--ops-url URL] [--token-file FILE] [--ca-file FILE] | revoke NAME [SETTINGS]", \
+    X(keygen,  "[--new | --rotate | --prepare | --activate] [SETTINGS]", "create the key ring, or bring a new key into it") \
+    X(token,   "create --name NAME --scope SCOPE[,SCOPE] [--expires DURATION] [--new] | list [--ops-url URL] [--token-file FILE] [--ca-file FILE] | revoke NAME [SETTINGS]", \
       "make a token for a caller and print it, list tokens, or revoke one") \
-    X(config,  "check [SETTINGS] | show [--origin] [SETTINGS] | docs", \
+    X(config,  "check [SETTINGS] | show [--origin] [--changed] [SETTINGS] | docs", \
       "check settings and the files they name, show them as YAML, or list all as Markdown") \
-    X(doctor,  "[--json] [--url URL] [--ops-url URL] [--token-file FILE] [--ca-file FILE] | [--json] [SETTINGS]", \
+    X(doctor,  "[--json] [--url URL] [--ops-url URL] [--token-file FILE] [--ca-file FILE] | [--json] [--new] [SETTINGS]", \
       "check settings, keys, data and the remote, and list orphans; or check a server elsewhere") \
     X(health,  "[--ready] [SETTINGS]", "exit with 0 if the server on this machine lives, or is ready") \
     X(apply,   "FILE|- [--id GURESID] [FLAGS]", "order a resource from a Humanitec driver") \
     X(get,     "GURESID [FLAGS]", "print a resource of a Humanitec driver") \
     X(wait,    "GURESID [FLAGS]", "wait until a resource is ready, and print it") \
     X(delete,  "GURESID [FLAGS]", "delete a resource of a Humanitec driver") \
+    X(purge,   "GURESID|ID [--yes --reason TEXT] [FLAGS]", "remove a cluster or nodepool whose deletion never ends") \
     X(list,    "[FLAGS]", "list the resources of a server, those in trouble first") \
     X(status,  "[GURESID] [FLAGS]", "show what needs attention, or one resource in full") \
     X(register,"--print|--check --org ORG --target URL [FLAGS]", \
       "print what an orchestrator has to know of this driver, or compare it with what it has") \
-    X(check,   "URL --input FILE [--update FILE] [FLAGS]", \
-      "check any Humanitec driver against the Driver API 0.9.3") \
     X(backup,  "FILE [--ops-url URL] [--token-file FILE] [--ca-file FILE] [SETTINGS]", \
       "write a copy of the data of the running server, or of its PostgreSQL database, to FILE") \
-    X(migrate, "--from PLACE --to PLACE [--password-file FILE] [--json] | --contract [--json] [SETTINGS]", \
+    X(migrate, "--from PLACE --to PLACE [--store-password-file FILE] [--json] | --contract [--json] [SETTINGS]", \
       "move all data to another database, or end the use of a database by older versions") \
     X(restore, "FILE [SETTINGS]", "make the data folder, or fill an empty PostgreSQL database, from a backup") \
     X(version, "", "print the version") \
-    X(help,    "[COMMAND]", "print this text")
+    X(help,    "[COMMAND | settings]", "print this text, that of a command, or all settings")
 
-/* The text of --ops-url where only the main listener is asked: the same flags fit all commands. */
-#define HFD_OPS_URL_TEXT "not used here: the ops listener, for doctor, token list and backup"
-
-/* command, flag, value or NULL, what it does: the flags beside settings. Other commands have tables of struct hfd_flag. */
-#define HFD_OWN_FLAG_LIST(X) \
-    X(adapter, "--api",    "URL",            "HyperFleet API that it works for; the same as --backend") \
-    X(adapter, "--token-file", "FILE",       "its token; the same as --remote-token-file") \
-    X(adapter, "--ca-file", "FILE",          "its authorities; the same as --remote-ca-file") \
-    X(adapter, "--send-secrets", NULL,       "report kubeconfigs: for an API of hyperfleet-driver alone") \
-    X(keygen, "--rotate",  NULL,             "add a new active key; the others still open what they sealed") \
-    X(keygen, "--prepare", NULL,             "add a key that only opens yet: the first step with replicas") \
-    X(keygen, "--activate", NULL,            "make the prepared key the active one, when all live replicas have it") \
-    X(token,  "--name",    "NAME",           "create: the name of the caller") \
-    X(token,  "--scope",   "SCOPE[,SCOPE]",  "create: driver, fleet-read, adapter, fleet-write, view or admin") \
-    X(token,  "--expires", "DURATION",       "create: the token is not valid after this time") \
-    X(config, "--origin",  NULL,             "show: where each value comes from") \
-    X(token,  "--ops-url", "URL",            "list: the ops listener of a server elsewhere (HFD_OPS_URL)") \
-    X(token,  "--url",     "URL",            "list: its main listener (HFD_URL); not used here") \
-    X(token,  "--token-file", "FILE",        "list: a bearer token with the scope admin (HFD_TOKEN_FILE)") \
-    X(token,  "--ca-file", "FILE",           "list: certificates to trust") \
-    X(doctor, "--json",    NULL,             "print one JSON document") \
-    X(doctor, "--url",     "URL",            "check the server with this main listener (HFD_URL), from here") \
-    X(doctor, "--ops-url", "URL",            "check the server with this ops listener (HFD_OPS_URL), from here") \
-    X(doctor, "--token-file", "FILE",        "a bearer token, for both (HFD_TOKEN_FILE)") \
-    X(doctor, "--ca-file", "FILE",           "certificates to trust, for both") \
-    X(health, "--ready",   NULL,             "ask whether it is ready, not whether it lives") \
-    X(migrate, "--from",   "PLACE",          "where the data is: sqlite:FOLDER, or postgres://USER@HOST:PORT/DATABASE") \
-    X(migrate, "--to",     "PLACE",          "where it goes: an empty database or folder, or that of a move that was cut short") \
-    X(migrate, "--password-file", "FILE",    "the password of the PostgreSQL user (HFD_STORE_PASSWORD_FILE)") \
-    X(migrate, "--contract", NULL,           "with PostgreSQL: take away what only older versions use; none of them runs") \
-    X(migrate, "--json",   NULL,             "print one JSON document") \
-    X(backup, "--ops-url", "URL",            "the ops listener of the server (HFD_OPS_URL); without it, that of the settings") \
-    X(backup, "--url",     "URL",            "its main listener; not used here") \
-    X(backup, "--token-file", "FILE",        "a bearer token with the scope admin (HFD_TOKEN_FILE)") \
-    X(backup, "--ca-file", "FILE",           "certificates to trust")
+/* command, the settings that matter to it, examples: for the help of commands that take settings */
+#define HFD_SETTINGS_USER_LIST(X) \
+    X(serve,   "listen ops_listen data store backend demo hypershift.kubeconfig", \
+      "serve --demo --data /tmp/hyperfleet\0serve --config hyperfleet-driver.yaml\0") \
+    X(adapter, "ops_listen hypershift.kubeconfig hypershift.namespace hypershift.pull_secret_file", \
+      "adapter hypershift --api https://hyperfleet.example/ --hypershift-kubeconfig kubeconfig\0" \
+      "adapter hypershift --api http://127.0.0.1:8000/ --send-secrets --config adapter.yaml\0") \
+    X(keygen,  "data keys store", "keygen --keys FILE\0keygen --rotate\0") \
+    X(token,   "data auth.tokens_file", \
+      "token create --name orchestrator --scope driver\0token create --name dns --scope adapter=dns --expires 90d\0") \
+    X(config,  "", "config check --config new.yaml\0config show --changed --origin\0") \
+    X(doctor,  "data store ops_listen", \
+      "doctor\0doctor --url https://driver.example/ --ops-url https://driver.example:8080/\0") \
+    X(health,  "ops_listen data", "health --ready\0health --ops-listen 127.0.0.1:8081\0") \
+    X(backup,  "data store ops_listen", \
+      "backup hyperfleet.backup\0backup hyperfleet.backup --ops-url https://driver.example:8080/ --token-file token\0") \
+    X(migrate, "store store.password_file", \
+      "migrate --from sqlite:data --to postgres://hyperfleet@db-0/hyperfleet\0migrate --contract --config FILE\0") \
+    X(restore, "data keys store", \
+      "restore hyperfleet.backup --data data --keys keys\0restore hyperfleet.backup --store postgres://hyperfleet@db-0/hyperfleet --keys keys\0")
 /* clang-format on */
 
 #define HFD_EXIT_ENUM_(name, status, text) HFD_EXIT_##name = (status),
@@ -103,40 +88,48 @@ enum hfd_exit {
 
 /**
  * A command.
- * @param argv  the arguments after its name
+ * @param argv  the arguments after its name; they may be moved
  */
-typedef enum hfd_exit hfd_command_fn(int argc, const char *const *argv);
+typedef enum hfd_exit hfd_command_fn(int argc, const char **argv);
 
 /* The commands: hfd_cmd_serve, hfd_cmd_keygen, ... */
 #define HFD_COMMAND_FN_(name, args, text) hfd_command_fn hfd_cmd_##name;
 HFD_COMMAND_LIST(HFD_COMMAND_FN_)
 #undef HFD_COMMAND_FN_
 
-/** Prints "hyperfleet-driver COMMAND: message" on stderr. Returns status. */
+/**
+ * Prints "hyperfleet-driver COMMAND: message" on stderr: one line, as hfd_foreign_line makes it, so
+ * that a text of a server may be in it. Returns status.
+ */
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** Prints a message on stderr, in the same way. */
+void hfd_cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /**
- * Prints a result and frees it.
+ * Prints a result and frees it. Characters that a reader could not see are shown (foreign.h); only
+ * line ends stay. In JSON and YAML the value stays the same.
  * @return OK, CUT_SHORT (stdout cannot be written), INTERNAL (the result is incomplete)
  */
 enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
 
-/** The arguments of a command: settings, and possibly one flag of its own. */
-struct hfd_cli_args {
-    int argc;
-    const char *const *argv;
-    const char *own_flag; /* "--json"; NULL = none */
-    bool own_given;       /* result */
-};
+/**
+ * Reads the arguments of a command. With --help alone it prints the help.
+ * @return true when the command goes on; otherwise *status is its end, after a message
+ */
+bool hfd_cli_read(struct hfd_flags *flags, int argc, const char **argv, enum hfd_exit *status);
+
+/** Says that the arguments are wrong, and how they should be. @return USAGE */
+enum hfd_exit hfd_cli_wrong_use(const char *command, const char *usage, const char *msg);
 
 /**
  * Loads the settings from file, environment and flags, and prints what is wrong with them.
+ * @param flags  read: command, table and rest are used
  * @param out  gives on OK; free with hfd_settings_free
  * @return OK, USAGE, INTERNAL
  */
-enum hfd_exit hfd_cli_settings(const char *command, struct hfd_cli_args *args,
-                               struct hfd_settings **out);
+enum hfd_exit hfd_cli_settings(const struct hfd_flags *flags, struct hfd_settings **out);
 
 /*
  * Paths, borrowed from s; NULL if memory is short. With PostgreSQL there is no data folder: those
@@ -150,8 +143,8 @@ const char *hfd_cli_tokens_path(struct hfd_settings *s);
 /** The same for the file with the token of the running server, for commands on this machine. */
 const char *hfd_cli_local_token_path(struct hfd_settings *s);
 
-/** The same for the file with the address of the running server's ops listener. */
-const char *hfd_cli_ops_path(struct hfd_settings *s);
+/** The same for the file with the addresses of the running server. */
+const char *hfd_cli_addresses_path(struct hfd_settings *s);
 
 /** Returns where the database is. Borrows from s. */
 struct hfd_store_place hfd_cli_place(const struct hfd_settings *s);
@@ -164,6 +157,14 @@ const char *hfd_cli_place_text(struct hfd_settings *s);
  */
 HFD_MUST_CHECK hfd_rc hfd_cli_need(const struct hfd_settings *s, enum hfd_setting which,
                                    struct hfd_err *err);
+
+/**
+ * Checks that a server has used the data folder, so that a command does not work on another one.
+ * @param may_begin  the command has a flag --new for the first use
+ * @return HFD_OK (also with PostgreSQL), HFD_INVALID
+ */
+HFD_MUST_CHECK hfd_rc hfd_cli_need_store(const struct hfd_settings *s, bool may_begin,
+                                         struct hfd_err *err);
 
 /**
  * Creates the data folder (mode 0700) and syncs its name to disk. Does not create its parents.

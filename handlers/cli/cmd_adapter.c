@@ -3,14 +3,15 @@
  * it reaches over HTTP. The HyperShift adapter is the only one. Thread: main.
  */
 #include "driver/adapters/hypershift/fleet_api.h"
-#include "driver/adapters/hypershift/names.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
-#include "handlers/cli/adapter_ops.h"
+#include "driver/base/log.h"
+#include "driver/base/steady.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_hypershift.h"
-#include "handlers/cli/serve_signals.h"
+#include "handlers/http/routes.h"
+#include "handlers/http/server.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +19,75 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- the ops listener ---- */
+
+/*
+ * The ops listener of `adapter`: probes and metrics. It is there if the settings give its address.
+ * Thread: main.
+ */
+
+struct hfd_adapter_ops {
+    struct hfd_serve_hypershift *hypershift;
+    struct hfd_app app;
+    struct hfd_server *server; /* NULL = none */
+};
+
+/* Thread: loop. */
+static const char *not_ready(void *ctx)
+{
+    return hfd_serve_hypershift_trouble(ctx);
+}
+
+/*
+ * Opens the listener, if `ops_listen` is set. It borrows both until adapter_ops_close.
+ * @return HFD_OK, HFD_INVALID (an address or certificate), HFD_IO (in use), HFD_NOMEM
+ */
+static hfd_rc adapter_ops_open(struct hfd_adapter_ops *ops, const struct hfd_settings *settings,
+                               struct hfd_serve_hypershift *hypershift, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *ops = (struct hfd_adapter_ops){.hypershift = hypershift};
+    if (!hfd_settings_is_set(settings, HFD_SETTING_ops_listen))
+        return HFD_OK;
+    ops->app = (struct hfd_app){
+        .settings = settings,
+        .clock = &hfd_clock_system,
+        .rng = &hfd_rng_system,
+        .ops_only = true,
+        .not_ready = not_ready,
+        .not_ready_ctx = hypershift,
+        .routes = hfd_routes_of_probes,
+        .route_count = hfd_routes_of_probes_count,
+    };
+    rc = hfd_server_open(&ops->app, &ops->server, err);
+    if (rc == HFD_OK)
+        rc = hfd_server_start(ops->server, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_server_watch(ops->server, false);
+    HFD_LOG(HFD_LOG_INFO, "probes and metrics are served",
+            HFD_LOG_STR("ops_listen", settings->ops_listen),
+            HFD_LOG_INT("port", hfd_server_port(ops->server, HFD_LISTENER_OPS)));
+    return HFD_OK;
+}
+
+/* Looks at the files of tls.*. @param forced  at SIGHUP */
+static void adapter_ops_watch(struct hfd_adapter_ops *ops, bool forced)
+{
+    if (ops->server != NULL)
+        hfd_server_watch(ops->server, forced);
+}
+
+static void adapter_ops_close(struct hfd_adapter_ops *ops)
+{
+    if (ops->server != NULL)
+        hfd_server_stop(ops->server);
+    hfd_server_free(&ops->server);
+}
+
+/* ---- the adapter ---- */
 
 #define WATCH_MS 5000 /* between two looks at the certificate's files */
 #define ASK_MS 5000   /* between two questions whose API it is */
@@ -28,56 +98,34 @@ struct adapter {
     int signal_fd;
     struct hfd_serve_hypershift hypershift;
     struct hfd_adapter_ops ops;
+    struct hfd_steady steady;       /* what is given time gets it, whatever the wall clock does */
     struct hfd_hs_fleet_api **apis; /* one for the thread of each management cluster */
 };
 
-/* ---- flags ---- */
-
-/* Short names of settings that are about the API. */
-static const struct {
-    const char *name, *setting;
-} aliases[] = {
-    {"--api", "--backend"},
-    {"--token-file", "--remote-token-file"},
-    {"--ca-file", "--remote-ca-file"},
-};
-
-/* Writes the arguments with the flags of settings for the short names. @return how many */
-static int translate(struct adapter *a, int argc, const char *const *argv, const char **out)
+static enum hfd_exit read_settings(struct adapter *a, int argc, const char **argv)
 {
-    int count = 0;
-
-    for (int i = 0; i < argc; i++) {
-        const char *equals = strchr(argv[i], '=');
-        const hfd_slice flag = {argv[i],
-                                equals != NULL ? (size_t)(equals - argv[i]) : strlen(argv[i])};
-        const char *setting = NULL;
-
-        if (strcmp(argv[i], "--send-secrets") == 0) {
-            a->send_secrets = true;
-            continue;
-        }
-        for (size_t k = 0; k < sizeof(aliases) / sizeof(aliases[0]); k++)
-            if (hfd_slice_is(flag, aliases[k].name))
-                setting = aliases[k].setting;
-        out[count++] = setting != NULL ? setting : argv[i];
-        if (setting != NULL && equals != NULL)
-            out[count++] = equals + 1;
-    }
-    return count;
-}
-
-static enum hfd_exit read_settings(struct adapter *a, int argc, const char *const *argv)
-{
-    const char **all = calloc(2 * (size_t)argc + 1, sizeof(*all));
-    struct hfd_cli_args args = {.argv = all};
+    const char *settings[] = {"--backend", "--remote-token-file", "--remote-ca-file"};
+    const struct hfd_flag table[] = {
+        {"--api", NULL, HFD_FLAG_SETTING, &settings[0], "URL",
+         "HyperFleet API that it works for; the same as --backend"},
+        {"--token-file", NULL, HFD_FLAG_SETTING, &settings[1], "FILE",
+         "its token; the same as --remote-token-file"},
+        {"--ca-file", NULL, HFD_FLAG_SETTING, &settings[2], "FILE",
+         "its authorities; the same as --remote-ca-file"},
+        {"--send-secrets", NULL, HFD_FLAG_SWITCH, &a->send_secrets, NULL,
+         "report kubeconfigs: for an API of hyperfleet-driver alone"},
+    };
+    struct hfd_flags flags = {.command = "adapter",
+                              HFD_FLAG_TABLE(table),
+                              .others = HFD_FLAG_ALL,
+                              .rest = calloc(2 * (size_t)argc + 1, sizeof(char *))};
     enum hfd_exit status;
 
-    if (all == NULL)
+    if (flags.rest == NULL)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "adapter", "out of memory");
-    args.argc = translate(a, argc, argv, all);
-    status = hfd_cli_settings("adapter", &args, &a->settings);
-    free(all);
+    if (hfd_cli_read(&flags, argc, argv, &status))
+        status = hfd_cli_settings(&flags, &a->settings);
+    free(flags.rest);
     return status;
 }
 
@@ -179,7 +227,7 @@ static void close_parts(struct adapter *a)
 {
     if (a->hypershift.on)
         hfd_serve_hypershift_stop(&a->hypershift);
-    hfd_adapter_ops_close(&a->ops);
+    adapter_ops_close(&a->ops);
     for (size_t i = 0; a->apis != NULL && i < a->hypershift.management_count; i++)
         hfd_hs_fleet_api_close(&a->apis[i]);
     free((void *)a->apis);
@@ -198,7 +246,7 @@ static enum hfd_exit exit_of(hfd_rc rc)
 static enum hfd_exit open_ops(struct adapter *a)
 {
     struct hfd_err err = {0};
-    const hfd_rc rc = hfd_adapter_ops_open(&a->ops, a->settings, &a->hypershift, &err);
+    const hfd_rc rc = adapter_ops_open(&a->ops, a->settings, &a->hypershift, &err);
 
     if (rc == HFD_OK)
         return HFD_EXIT_OK;
@@ -214,7 +262,9 @@ static void run_until_signal(struct adapter *a)
             HFD_LOG_CSTR("send_secrets", a->send_secrets ? "on" : "off"));
     while (!ends(signo)) {
         signo = wait_for_signal(a, a->ops.server != NULL ? WATCH_MS : -1);
-        hfd_adapter_ops_watch(&a->ops, signo == SIGHUP);
+        adapter_ops_watch(&a->ops, signo == SIGHUP);
+        if (signo == SIGHUP)
+            hfd_serve_hypershift_reload(&a->hypershift);
         for (size_t i = 0; signo == SIGHUP && i < a->hypershift.management_count; i++)
             hfd_hs_fleet_api_reload(a->apis[i]);
     }
@@ -239,7 +289,8 @@ static enum hfd_exit run(struct adapter *a)
         status = check_api(a, &stop);
     if (status != HFD_EXIT_OK || stop)
         return status;
-    rc = hfd_serve_hypershift_begin(&a->hypershift, &hfd_clock_system, a->settings->remote_watch_us,
+    hfd_steady_init(&a->steady, &hfd_clock_boot);
+    rc = hfd_serve_hypershift_begin(&a->hypershift, &a->steady.clock, a->settings->remote_watch_us,
                                     &err);
     if (rc != HFD_OK)
         return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
@@ -247,11 +298,13 @@ static enum hfd_exit run(struct adapter *a)
     return HFD_EXIT_OK;
 }
 
-enum hfd_exit hfd_cmd_adapter(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_adapter(int argc, const char **argv)
 {
     struct adapter a = {.signal_fd = -1};
     enum hfd_exit status;
 
+    if (argc == 1 && strcmp(argv[0], "--help") == 0)
+        return read_settings(&a, argc, argv);
     if (argc < 1 || strcmp(argv[0], "hypershift") != 0)
         return hfd_cli_fail(HFD_EXIT_USAGE, "adapter", "expected the adapter's name: hypershift");
     hfd_serve_signals_block(); /* before the first thread */

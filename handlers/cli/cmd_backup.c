@@ -9,7 +9,7 @@
 #include "driver/base/jsonx.h"
 #include "handlers/cli/ask.h"
 #include "handlers/cli/backup_file.h"
-#include "handlers/cli/draft.h"
+#include "handlers/cli/cmd_migrate.h"
 #include "handlers/client/flags.h"
 #include "store/move.h"
 #include "store/sqlite/folder.h"
@@ -22,14 +22,16 @@
 
 #define OUTPUT_MAX 16384
 #define MEM_MAX ((size_t)65536)
+#define MIB INT64_C(1048576)
 
 struct request {
     const char *file, *ops_url, *token_file, *ca_file;
-    const char **rest; /* settings */
-    int rest_count;
     struct hfd_settings *settings; /* NULL with --ops-url */
     int fd;                        /* of the part */
     int failed;                    /* errno of a write; 0 = none */
+    struct hfd_meter meter;
+    struct hfd_client_answer answer; /* of the server */
+    int64_t got_bytes;
 };
 
 /* The file before it has its name; the handler of signals removes it. */
@@ -61,8 +63,8 @@ static enum hfd_exit open_part(struct request *r)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
-    r->fd = open(part, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
+    r->fd = hfd_file_make(part);
+    if (r->fd < 0)
         return hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(errno));
     return HFD_EXIT_OK;
 }
@@ -70,7 +72,14 @@ static enum hfd_exit open_part(struct request *r)
 static bool take_piece(void *ctx, hfd_slice piece)
 {
     struct request *r = ctx;
+    int64_t total = 0;
 
+    r->got_bytes += (int64_t)piece.len;
+    if (hfd_parse_i64(hfd_client_header(&r->answer, "Content-Length"), 0, INT64_MAX, &total,
+                      NULL) != HFD_OK)
+        total = 0;
+    hfd_meter_set(&r->meter, &(struct hfd_meter_at){"receiving the copy", "MiB", r->got_bytes / MIB,
+                                                    total / MIB});
     while (piece.len > 0) {
         const ssize_t n = write(r->fd, piece.p, piece.len);
 
@@ -92,7 +101,7 @@ static hfd_rc finish_file(struct request *r, struct hfd_arena *mem, struct hfd_b
     hfd_rc rc = hfd_backup_file_note(r->fd, mem, note, err);
 
     if (rc == HFD_OK)
-        rc = hfd_backup_file_copy(r->fd, note, -1, err);
+        rc = hfd_backup_file_copy(r->fd, note, -1, &r->meter, err);
     if (rc != HFD_OK)
         return rc;
     if (fsync(r->fd) != 0 || rename(part, r->file) != 0 || hfd_file_sync_parent(r->file) != 0)
@@ -102,34 +111,39 @@ static hfd_rc finish_file(struct request *r, struct hfd_arena *mem, struct hfd_b
 
 /* ---- the request ---- */
 
-static enum hfd_exit refused(const struct hfd_client_answer *answer)
+static enum hfd_exit refused(const struct hfd_client_answer *answer, bool has_token)
 {
     const char *message = NULL;
     json_t *doc = NULL;
 
     if (hfd_json_parse(hfd_buf_slice(&answer->body), &doc, NULL) == HFD_OK)
         message = json_string_value(json_object_get(doc, "message"));
+    if (answer->status == 401 && !has_token)
+        message = HFD_CLI_LOGIN_TEXT("admin");
     (void)hfd_cli_fail(HFD_EXIT_CUT_SHORT, "backup", "the server answers %d: %s", answer->status,
                        message != NULL ? message : "is this the URL of its ops listener?");
     json_decref(doc);
     return HFD_EXIT_CUT_SHORT;
 }
 
-static enum hfd_exit receive(struct request *r, struct hfd_client_http *http, const char *url)
+static enum hfd_exit receive(struct request *r, struct hfd_client_http *http,
+                             const struct hfd_client_config *config)
 {
     const struct hfd_client_request get = {
         .method = "GET", .path = "admin/backup", .take = take_piece, .take_ctx = r};
-    struct hfd_client_answer answer;
+    const struct hfd_client_answer *answer = &r->answer;
     enum hfd_exit status = HFD_EXIT_OK;
 
-    hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
+    hfd_meter_set(&r->meter, &(struct hfd_meter_at){.what = "the server makes a copy"});
+    hfd_client_send(http, &(struct hfd_client_batch){&get, &r->answer, 1});
+    hfd_meter_clear(&r->meter);
     if (r->failed != 0)
         status = hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(r->failed));
-    else if (answer.status == 0)
-        status = hfd_cli_fail(HFD_EXIT_ADDRESS, "backup", "%s: %s", url, answer.why);
-    else if (answer.status != 200)
-        status = refused(&answer);
-    hfd_client_answer_fini(&answer);
+    else if (answer->status == 0)
+        status = hfd_cli_fail(HFD_EXIT_ADDRESS, "backup", "%s: %s", config->url, answer->why);
+    else if (answer->status != 200)
+        status = refused(answer, config->token_file != NULL);
+    hfd_client_answer_fini(&r->answer);
     return status;
 }
 
@@ -143,7 +157,7 @@ static enum hfd_exit fetch(struct request *r)
     hfd_rc rc = HFD_OK;
 
     if (r->settings != NULL) {
-        rc = hfd_cli_find(r->settings, &server, &err);
+        rc = hfd_cli_find(r->settings, HFD_LISTENER_OPS, &server, &err);
         if (r->token_file != NULL)
             server.config.token_file = r->token_file;
     }
@@ -152,7 +166,7 @@ static enum hfd_exit fetch(struct request *r)
     if (rc != HFD_OK)
         return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "backup", "%s",
                             err.msg);
-    status = receive(r, http, server.config.url);
+    status = receive(r, http, &server.config);
     hfd_client_close(&http);
     return status;
 }
@@ -183,7 +197,9 @@ static hfd_rc copy_rows(struct request *r, struct hfd_arena *mem, struct hfd_err
                                            .name = hfd_cli_place_text(r->settings),
                                            .online = true,
                                            .look = look,
-                                           .look_arg = &facts};
+                                           .look_arg = &facts,
+                                           .progress = hfd_move_show,
+                                           .progress_ctx = &r->meter};
     struct hfd_move_result result;
     const char *made = hfd_arena_printf(mem, "%s/" HFD_FOLDER_DB_NAME, draft).p;
     hfd_rc rc = made != NULL ? hfd_move(&config, &result, err) : hfd_fail_nomem(err, "back up");
@@ -194,10 +210,10 @@ static hfd_rc copy_rows(struct request *r, struct hfd_arena *mem, struct hfd_err
     if (rc != HFD_OK)
         return rc;
     (void)close(r->fd);
-    r->fd = open(part, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (r->fd < 0 || fchmod(r->fd, 0600) != 0)
-        return hfd_fail(err, HFD_IO, "write %.120s: %s", part, strerror(errno));
-    return hfd_backup_file_seal(r->fd, &note, err);
+    rc = hfd_file_open_own(part, "backup", O_RDWR, &r->fd, err);
+    if (rc == HFD_OK && fchmod(r->fd, 0600) != 0)
+        rc = hfd_fail(err, HFD_IO, "write %.120s: %s", part, strerror(errno));
+    return rc == HFD_OK ? hfd_backup_file_seal(r->fd, &note, err) : rc;
 }
 
 static enum hfd_exit read_database(struct request *r)
@@ -212,6 +228,7 @@ static enum hfd_exit read_database(struct request *r)
     rc = hfd_draft_make(draft, &err);
     if (rc == HFD_OK)
         rc = copy_rows(r, &mem, &err);
+    hfd_meter_clear(&r->meter);
     hfd_draft_remove(draft);
     hfd_arena_fini(&mem);
     if (rc == HFD_OK)
@@ -238,8 +255,10 @@ static enum hfd_exit report(const struct request *r, const struct hfd_backup_not
         hfd_buf_lit(&b, "It needs no key.\n");
     } else {
         hfd_buf_addf(&b, "It needs key%s", note->key_count == 1 ? "" : "s");
-        for (size_t i = 0; i < note->key_count; i++)
-            hfd_buf_addf(&b, "%s %.*s", i > 0 ? "," : "", HFD_SLICE_FMT(note->keys[i]));
+        for (size_t i = 0; i < note->key_count; i++) {
+            hfd_buf_add(&b, i > 0 ? HFD_SLICE(", ") : HFD_SLICE(" "));
+            hfd_buf_show(&b, note->keys[i]);
+        }
         hfd_buf_lit(&b, " of the key ring.\nThe key ring is not in it: keep a copy of the key ring "
                         "in another place.\n");
     }
@@ -259,14 +278,17 @@ static enum hfd_exit run(struct request *r)
     status = open_part(r);
     if (status != HFD_EXIT_OK)
         return status;
+    hfd_meter_start(&r->meter);
     status =
         r->settings != NULL && hfd_settings_has_postgres(r->settings) ? read_database(r) : fetch(r);
     hfd_arena_init(&mem, MEM_MAX);
     if (status == HFD_EXIT_OK) {
         rc = finish_file(r, &mem, &note, &err);
+        hfd_meter_stop(&r->meter);
         status = rc == HFD_OK ? report(r, &note)
                               : hfd_cli_fail(HFD_EXIT_DATA, "backup", "%s: %s", r->file, err.msg);
     }
+    hfd_meter_stop(&r->meter);
     (void)close(r->fd);
     (void)unlink(part); /* unless it has its name */
     hfd_arena_fini(&mem);
@@ -274,49 +296,45 @@ static enum hfd_exit run(struct request *r)
 }
 
 /* The settings say where the server on this machine is. */
-static enum hfd_exit load_settings(struct request *r)
+static enum hfd_exit load_settings(struct request *r, const struct hfd_flags *flags)
 {
-    struct hfd_cli_args args = {.argc = r->rest_count, .argv = r->rest};
-
     if (r->ops_url == NULL)
-        return hfd_cli_settings("backup", &args, &r->settings);
-    return r->rest_count == 0
+        return hfd_cli_settings(flags, &r->settings);
+    return flags->rest_count == 0
                ? HFD_EXIT_OK
-               : hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s: not with --ops-url", r->rest[0]);
+               : hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s: not with --ops-url", flags->rest[0]);
 }
 
-enum hfd_exit hfd_cmd_backup(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_backup(int argc, const char **argv)
 {
-    struct request r = {.rest = calloc((size_t)argc + 1, sizeof(char *)), .fd = -1};
+    struct request r = {.fd = -1};
     const char *url = NULL;
     const struct hfd_flag table[] = {
-        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &r.ops_url, "URL", "the ops listener"},
-        {"--url", NULL, HFD_FLAG_TEXT, &url, "URL", "not used here"},
-        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &r.token_file, "FILE", "a bearer token"},
+        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &r.ops_url, "URL",
+         "the ops listener of the server (HFD_OPS_URL); without it, that of the settings"},
+        {"--url", NULL, HFD_FLAG_TEXT, &url, "URL", NULL},
+        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &r.token_file, "FILE",
+         "a bearer token with the scope admin"},
         {"--ca-file", NULL, HFD_FLAG_TEXT, &r.ca_file, "FILE", "certificates to trust"},
     };
-    struct hfd_flags flags = {
-        .table = table, .count = sizeof(table) / sizeof(table[0]), .rest = r.rest};
-    struct hfd_err err = {0};
-    enum hfd_exit status = HFD_EXIT_OK;
+    struct hfd_flags flags = {.command = "backup",
+                              HFD_FLAG_TABLE(table),
+                              .others = HFD_FLAG_SETTINGS,
+                              .place_max = HFD_FLAG_PLACES_MAX};
+    enum hfd_exit status;
 
-    if (r.rest == NULL)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "backup", "out of memory");
     hfd_log_set_level(HFD_LOG_ERROR);
-    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "%s", err.msg);
-    else if (flags.place_count != 1)
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup", "expected the name of one file");
-    else if (url != NULL && r.ops_url == NULL)
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "backup",
-                              "--url: the ops listener sends backups: give --ops-url");
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
+    if (flags.place_count != 1)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "backup", "expected the name of one file");
+    if (url != NULL && r.ops_url == NULL)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "backup",
+                            "--url: the ops listener sends backups: give --ops-url");
     r.file = flags.places[0];
-    r.rest_count = flags.rest_count;
-    if (status == HFD_EXIT_OK)
-        status = load_settings(&r);
+    status = load_settings(&r, &flags);
     if (status == HFD_EXIT_OK)
         status = run(&r);
     hfd_settings_free(r.settings);
-    free(r.rest);
     return status;
 }

@@ -16,9 +16,8 @@ static void warn(const struct hfd_settings *s, const char *key, const char *path
 {
     const hfd_slice origin = hfd_settings_origin(s, key);
 
-    (void)fprintf(stderr, "hyperfleet-driver config check: warning: %.*s%s%s: %s%s%s\n",
-                  HFD_SLICE_FMT(origin), origin.len > 0 ? ": " : "", key, path,
-                  path[0] != '\0' ? ": " : "", text);
+    hfd_cli_say("hyperfleet-driver config check: warning: %.*s%s%s: %s%s%s", HFD_SLICE_FMT(origin),
+                origin.len > 0 ? ": " : "", key, path, path[0] != '\0' ? ": " : "", text);
 }
 
 static void warn_of_odd(void *ctx, const char *key, const char *text)
@@ -80,21 +79,14 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     return rc;
 }
 
-static enum hfd_exit check(int argc, const char *const *argv)
+static enum hfd_exit check(struct hfd_settings *s)
 {
-    struct hfd_cli_args args = {.argc = argc, .argv = argv};
     struct hfd_err err = {0};
-    struct hfd_settings *s;
+    hfd_rc rc = hfd_base_init(&err);
     struct hfd_buf b;
-    enum hfd_exit status = hfd_cli_settings("config check", &args, &s);
-    hfd_rc rc;
 
-    if (status != HFD_EXIT_OK)
-        return status;
-    rc = hfd_base_init(&err);
     if (rc == HFD_OK)
         rc = look(s, &err);
-    hfd_settings_free(s);
     if (rc != HFD_OK)
         return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "config check",
                             "%s", err.msg);
@@ -103,22 +95,16 @@ static enum hfd_exit check(int argc, const char *const *argv)
     return hfd_cli_print("config check", &b);
 }
 
-static enum hfd_exit show(int argc, const char *const *argv)
+static enum hfd_exit show(const struct hfd_settings *s, const struct hfd_settings_form *form)
 {
-    struct hfd_cli_args args = {.argc = argc, .argv = argv, .own_flag = "--origin"};
-    struct hfd_settings *s;
     struct hfd_buf b;
-    enum hfd_exit status = hfd_cli_settings("config show", &args, &s);
 
-    if (status != HFD_EXIT_OK)
-        return status;
     hfd_buf_init(&b, OUTPUT_MAX);
-    hfd_settings_show(s, args.own_given, &b);
-    hfd_settings_free(s);
+    hfd_settings_show(s, form, &b);
     return hfd_cli_print("config show", &b);
 }
 
-static enum hfd_exit docs(int argc, const char *const *argv)
+static enum hfd_exit docs(int argc, const char **argv)
 {
     struct hfd_buf b;
 
@@ -129,17 +115,40 @@ static enum hfd_exit docs(int argc, const char *const *argv)
     return hfd_cli_print("config docs", &b);
 }
 
-enum hfd_exit hfd_cmd_config(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_config(int argc, const char **argv)
 {
-    static const struct {
-        const char *name;
-        hfd_command_fn *fn;
-    } subs[] = {{"check", check}, {"show", show}, {"docs", docs}};
+    struct hfd_settings_form form = {.origins = false};
+    const struct hfd_flag table[] = {
+        {"--origin", NULL, HFD_FLAG_SWITCH, &form.origins, NULL,
+         "show: where each value comes from"},
+        {"--changed", NULL, HFD_FLAG_SWITCH, &form.changed, NULL,
+         "show: only what is set, and is not the default"},
+    };
+    struct hfd_flags flags = {
+        .command = "config", HFD_FLAG_TABLE(table), .others = HFD_FLAG_SETTINGS};
+    const char *sub = argc > 0 ? argv[0] : "nothing";
+    const bool checks = strcmp(sub, "check") == 0, shows = strcmp(sub, "show") == 0;
+    struct hfd_settings *s;
+    enum hfd_exit status;
 
-    for (size_t i = 0; argc > 0 && i < sizeof(subs) / sizeof(subs[0]); i++) {
-        if (strcmp(argv[0], subs[i].name) == 0)
-            return subs[i].fn(argc - 1, argv + 1);
+    if (strcmp(sub, "docs") == 0)
+        return docs(argc - 1, argv + 1);
+    if (!checks && !shows && strcmp(sub, "--help") != 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "config", "expected check, show or docs, got %.60s",
+                            sub);
+    if (checks || shows)
+        flags.command = checks ? "config check" : "config show";
+    if (checks) { /* its flags are those of settings */
+        flags.count = 0;
+        flags.others = HFD_FLAG_ALL;
     }
-    return hfd_cli_fail(HFD_EXIT_USAGE, "config", "expected check, show or docs, got %.60s",
-                        argc > 0 ? argv[0] : "nothing");
+    if (!hfd_cli_read(&flags, argc - (checks || shows), argv + (checks || shows), &status))
+        return status;
+    flags.count = sizeof(table) / sizeof(table[0]);
+    status = hfd_cli_settings(&flags, &s);
+    if (status != HFD_EXIT_OK)
+        return status;
+    status = checks ? check(s) : show(s, &form);
+    hfd_settings_free(s);
+    return status;
 }

@@ -2,50 +2,403 @@
  * hyperfleet-driver doctor: checks settings, key ring, data and remote, and lists orphans. It asks
  * a running server through its ops listener. It reads the data of a stopped server itself, under
  * the lock of the server. The database recovers first, as at a start. It changes no rows. With an
- * address it asks that server alone (doctor_server.h). Thread: main.
+ * address it asks that server alone. Thread: main.
  */
 #include "driver/backend/embedded.h"
 #include "driver/backend/mirror.h"
 #include "driver/base/base.h"
+#include "driver/base/clock.h"
+#include "driver/base/jsonx.h"
+#include "driver/base/rng.h"
+#include "driver/base/url.h"
 #include "driver/core/keyring_file.h"
-#include "driver/core/orphans.h"
+#include "driver/core/overview.h"
 #include "driver/core/ring_check.h"
-#include "driver/fleet/names.h"
+#include "driver/fleet/fleet.h"
 #include "handlers/cli/ask.h"
 #include "handlers/cli/doctor_lines.h"
-#include "handlers/cli/doctor_postgres.h"
-#include "handlers/cli/doctor_remote.h"
-#include "handlers/cli/doctor_server.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/client/flags.h"
+#include "schemas/openapi.h"
+#include "store/row_walk.h"
+#include "store/rows_fleet.h"
 #include "store/sqlite/folder.h"
-#include "store/rows_orphan.h"
 
 #include <curl/curl.h>
 #include <jansson.h>
 
-#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- a server elsewhere ---- */
+
+/* The part of `doctor` that asks a server over the network. Thread: main. */
+
+#define REQUEST_TIMEOUT_US (INT64_C(20) * HFD_US_PER_S)
+#define CERTIFICATE_MIN_US (INT64_C(14) * 86400 * HFD_US_PER_S) /* as the alert */
+#define CLOCK_MAX_S INT64_C(60)                                 /* beyond it tokens are refused */
+#define PATH_MAX_BYTES 128
+#define NOT_OURS "is this the URL of %s listener of a hyperfleet-driver?"
+
+struct visit {
+    struct hfd_doctor_lines *lines;
+    const struct hfd_cli_address *address;
+    const char *url;              /* of this listener */
+    struct hfd_client_http *http; /* with the token, if there is one */
+    struct hfd_client_http *open; /* without it */
+    char id[33];                  /* of no resource and no cluster */
+};
+
+static hfd_slice text_of(const struct hfd_client_answer *a)
+{
+    return hfd_buf_slice(&a->body);
+}
+
+static void get(struct hfd_client_http *http, const char *path, struct hfd_client_answer *out)
+{
+    const struct hfd_client_request request = {.method = "GET", .path = path};
+
+    hfd_client_send(http, &(struct hfd_client_batch){&request, out, 1});
+}
+
+/* ---- the way there ---- */
+
+static void say_tls(struct visit *v, const struct hfd_client_answer *a)
+{
+    const int64_t left_us = a->expiry_us - hfd_clock_wall_us(&hfd_clock_system);
+    char until[HFD_TIME_TEXT_MAX];
+
+    if (strncmp(v->url, "https://", 8) != 0) {
+        if (hfd_url_is_loopback(hfd_slice_of(v->url)) || v->address->token_file == NULL)
+            hfd_doctor_say(v->lines, "tls", true, "none at %s", v->url);
+        else
+            hfd_doctor_say(v->lines, "tls", false,
+                           "none at %s: everyone on the way can read the "
+                           "token; use an https URL",
+                           v->url);
+        return;
+    }
+    if (a->expiry_us == 0) {
+        hfd_doctor_say(v->lines, "tls", true, "the certificate at %s is valid", v->url);
+        return;
+    }
+    (void)hfd_time_format_s(a->expiry_us, until);
+    hfd_doctor_say(v->lines, "tls", left_us >= CERTIFICATE_MIN_US,
+                   "the certificate at %s is valid until %s, for %lld days", v->url, until,
+                   (long long)(left_us / (86400 * HFD_US_PER_S)));
+}
+
+/* The server's clock is in each answer, in whole seconds. */
+static void say_clock(struct visit *v, const struct hfd_client_answer *a, int64_t asked_us)
+{
+    const hfd_slice date = hfd_client_header(a, "Date");
+    char text[64] = "";
+    const int64_t now_us = hfd_clock_wall_us(&hfd_clock_system);
+    int64_t at_s, off_s = 0;
+
+    (void)snprintf(text, sizeof(text), "%.*s", HFD_SLICE_FMT(date));
+    at_s = text[0] != '\0' ? (int64_t)curl_getdate(text, NULL) : -1;
+    if (at_s < 0) {
+        hfd_doctor_say(v->lines, "clock", false, "unknown: the answer has no date");
+        return;
+    }
+    if ((at_s + 1) * HFD_US_PER_S < asked_us)
+        off_s = at_s + 1 - asked_us / HFD_US_PER_S;
+    else if (at_s * HFD_US_PER_S > now_us)
+        off_s = at_s - now_us / HFD_US_PER_S;
+    if (off_s > CLOCK_MAX_S || off_s < -CLOCK_MAX_S)
+        hfd_doctor_say(v->lines, "clock", false,
+                       "the server's is %lld s %s that of this machine: "
+                       "correct the wrong one",
+                       (long long)(off_s < 0 ? -off_s : off_s), off_s < 0 ? "behind" : "ahead of");
+    else
+        hfd_doctor_say(v->lines, "clock", true, "differs by %lld s",
+                       (long long)(off_s < 0 ? -off_s : off_s));
+}
+
+/* ---- what both listeners show ---- */
+
+/*
+ * Asks for the OpenAPI document, which needs no token.
+ * @return false if the listener is not reached, or is not that of a server
+ */
+static bool look_at_schemas(struct visit *v, const char *path, const char *listener)
+{
+    const int64_t asked_us = hfd_clock_wall_us(&hfd_clock_system);
+    const char *version = NULL;
+    struct hfd_client_answer a;
+    json_t *doc = NULL;
+    bool ours;
+
+    get(v->open, path, &a);
+    if (a.status == 0) {
+        hfd_doctor_say(v->lines, "server", false, "%s cannot be reached: %s", v->url, a.why);
+        hfd_client_answer_fini(&a);
+        return false;
+    }
+    if (a.status == 200 && hfd_json_parse(text_of(&a), &doc, NULL) == HFD_OK)
+        version = json_string_value(json_object_get(json_object_get(doc, "info"), "version"));
+    ours = version != NULL;
+    if (!ours) {
+        hfd_doctor_say(v->lines, "server", false, "%s answers %d: " NOT_OURS, v->url, a.status,
+                       listener);
+    } else {
+        hfd_doctor_say(v->lines, "server", true, "%s has version %s", v->url, version);
+        if (hfd_slice_eq(text_of(&a), hfd_openapi_text()))
+            hfd_doctor_say(v->lines, "schemas", true, "the same as this program's");
+        else
+            hfd_doctor_say(
+                v->lines, "schemas", true,
+                "others than this program's, of version " HFD_VERSION "; compare them at %s", path);
+        say_tls(v, &a);
+        say_clock(v, &a, asked_us);
+    }
+    json_decref(doc);
+    hfd_client_answer_fini(&a);
+    return ours;
+}
+
+/* ---- what the token may do ---- */
+
+#define PROBE_COUNT 6
+/* A request that shows a scope: it is 401 or 403 without it. Nothing has the id that it names. */
+static const struct probe {
+    const char *scope, *method, *before, *after;
+} probes[PROBE_COUNT] = {
+    {"driver", "GET", "", ""},
+    {"fleet-read", "GET", "api/hyperfleet/v1/clusters/", ""},
+    {"adapter", "POST", "api/hyperfleet/v1/clusters/", "/statuses"},
+    {"fleet-write", "PATCH", "api/hyperfleet/v1/clusters/", ""},
+    {"view", "GET", "api/driver/v1/resources/", ""},
+    {"admin", "POST", "api/hyperfleet/v1/clusters/", "/force-delete"},
+};
+
+/* Says which answers show that the token is good for something. */
+static void say_scopes(struct visit *v, const struct hfd_client_answer *answers)
+{
+    size_t refused = 0, unknown = 0, silent = 0;
+    struct hfd_buf can;
+
+    hfd_buf_init(&can, 256);
+    for (size_t i = 0; i < PROBE_COUNT; i++) {
+        if (answers[i].status == 401)
+            unknown++;
+        else if (answers[i].status == 403)
+            refused++;
+        else if (answers[i].status == 0 || answers[i].status >= 500)
+            silent++;
+        else
+            hfd_buf_addf(&can, "%s%s", can.len > 0 ? ", " : "", probes[i].scope);
+    }
+    if (unknown == PROBE_COUNT)
+        hfd_doctor_say(v->lines, "token", false, "%s",
+                       v->address->token_file == NULL
+                           ? "none is given, and the server needs one: --token-file"
+                           : "the server does not accept it: it is unknown, expired or revoked");
+    else if (can.len == 0)
+        hfd_doctor_say(v->lines, "token", false, "%s",
+                       silent > 0 ? "its scopes are unknown: the server did not answer, or failed"
+                                  : "it is valid but has no scope here");
+    else
+        hfd_doctor_say(v->lines, "token", true, "it may do what these scopes allow: %.*s",
+                       HFD_SLICE_FMT(hfd_buf_slice(&can)));
+    hfd_buf_fini(&can);
+}
+
+/* Without a token the server answers only if authentication is off. */
+static bool is_open(struct visit *v)
+{
+    struct hfd_client_answer a;
+    bool open;
+
+    get(v->open, "api/driver/v1/resources?size=1", &a);
+    open = a.status == 200;
+    hfd_client_answer_fini(&a);
+    return open;
+}
+
+static void look_at_token(struct visit *v)
+{
+    struct hfd_client_request requests[PROBE_COUNT];
+    struct hfd_client_answer answers[PROBE_COUNT];
+    char paths[PROBE_COUNT][PATH_MAX_BYTES];
+
+    if (is_open(v)) {
+        if (hfd_url_is_loopback(hfd_slice_of(v->url)))
+            hfd_doctor_say(v->lines, "token", true,
+                           "authentication is off: everyone on that machine may do "
+                           "everything");
+        else
+            hfd_doctor_say(v->lines, "token", false,
+                           "authentication is off: everyone who reaches the server "
+                           "may do everything");
+        return;
+    }
+    for (size_t i = 0; i < PROBE_COUNT; i++) {
+        (void)snprintf(paths[i], sizeof(paths[i]), "%s%s%s", probes[i].before, v->id,
+                       probes[i].after);
+        requests[i] = (struct hfd_client_request){.method = probes[i].method, .path = paths[i]};
+        if (strcmp(probes[i].method, "GET") != 0)
+            requests[i].body = HFD_SLICE("{}");
+    }
+    hfd_client_send(v->http, &(struct hfd_client_batch){requests, answers, PROBE_COUNT});
+    say_scopes(v, answers);
+    for (size_t i = 0; i < PROBE_COUNT; i++)
+        hfd_client_answer_fini(&answers[i]);
+}
+
+static void visit_main(struct visit *v)
+{
+    if (look_at_schemas(v, "api/hyperfleet/v1/openapi", "the main"))
+        look_at_token(v);
+}
+
+/* ---- the ops listener ---- */
+
+/* Adds a finding with the reason of an answer, or its status where there is none. */
+static void say_reason(struct visit *v, const char *about, const char *what,
+                       const struct hfd_client_answer *a)
+{
+    const char *reason = NULL;
+    json_t *doc = NULL;
+
+    if (a->status != 0 && hfd_json_parse(text_of(a), &doc, NULL) == HFD_OK) {
+        reason = json_string_value(json_object_get(doc, "reason"));
+        reason = reason != NULL ? reason : json_string_value(json_object_get(doc, "message"));
+    }
+    if (a->status == 0)
+        hfd_doctor_say(v->lines, about, false, "%s: %s", what, a->why);
+    else
+        hfd_doctor_say(v->lines, about, false, "%s: %d%s%s", what, a->status,
+                       reason != NULL ? ": " : "", reason != NULL ? reason : "");
+    json_decref(doc);
+}
+
+static void look_at_probe(struct visit *v, const char *path, const char *good, const char *bad)
+{
+    struct hfd_client_answer a;
+
+    get(v->open, path, &a);
+    if (a.status == 200)
+        hfd_doctor_say(v->lines, "server", true, "%s", good);
+    else
+        say_reason(v, "server", bad, &a);
+    hfd_client_answer_fini(&a);
+}
+
+/* Says how the server finds its remote, and what else is wrong. @return true if it has a remote */
+static bool look_at_health(struct visit *v)
+{
+    const json_t *remote = NULL;
+    const char *health, *failure;
+    struct hfd_client_answer a;
+    json_t *doc = NULL;
+
+    get(v->open, "healthz", &a);
+    if (a.status == 200 && hfd_json_parse(text_of(&a), &doc, NULL) == HFD_OK)
+        remote = json_object_get(doc, "remote");
+    health = json_string_value(json_object_get(remote, "health"));
+    failure = json_string_value(json_object_get(remote, "last_failure"));
+    if (health != NULL)
+        hfd_doctor_say(v->lines, "remote", strcmp(health, "well") == 0,
+                       "the server finds its remote HyperFleet %s%s%s", health,
+                       failure != NULL ? ": " : "", failure != NULL ? failure : "");
+    hfd_doctor_problems(v->lines, doc);
+    json_decref(doc);
+    hfd_client_answer_fini(&a);
+    return health != NULL;
+}
+
+static void look_at_orphans(struct visit *v, bool remote)
+{
+    struct hfd_client_answer a;
+
+    get(v->http, "admin/orphans", &a);
+    if (a.status == 403)
+        hfd_doctor_say(v->lines, "unseen", true, "orphans: they need the scope admin");
+    else if (a.status != 200 || !hfd_doctor_orphans_answer(v->lines, text_of(&a), remote))
+        say_reason(v, "orphans", "cannot be asked for", &a);
+    hfd_client_answer_fini(&a);
+}
+
+static void visit_ops(struct visit *v)
+{
+    if (!look_at_schemas(v, "docs/spec.json", "the ops"))
+        return;
+    look_at_probe(v, "livez", "it lives", "it does not live");
+    look_at_probe(v, "readyz", "it is ready", "it is not ready");
+    look_at_orphans(v, look_at_health(v));
+}
+
+/* ---- the whole ---- */
+
+/* Opens the way to one listener with the token and without it, and looks. */
+static hfd_rc visit(struct visit *v, void (*look)(struct visit *v), struct hfd_err *err)
+{
+    struct hfd_client_config config = {.url = v->url,
+                                       .ca_file = v->address->ca_file,
+                                       .timeout_us = REQUEST_TIMEOUT_US,
+                                       .wants_expiry = true};
+    hfd_rc rc = hfd_client_open(&config, &v->open, err);
+
+    config.token_file = v->address->token_file;
+    if (rc == HFD_OK)
+        rc = hfd_client_open(&config, &v->http, err);
+    if (rc == HFD_OK)
+        look(v);
+    hfd_client_close(&v->http);
+    hfd_client_close(&v->open);
+    return rc;
+}
+
+/*
+ * Checks what a client can see of a server, and says what only its machine can check. It changes
+ * nothing. Requests that show a scope name a cluster that does not exist.
+ * @return OK; USAGE (a URL or the token file cannot be used), INTERNAL: said on stderr
+ */
+static enum hfd_exit doctor_server(struct hfd_doctor_lines *l, const struct hfd_cli_address *a)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct visit v = {.lines = l, .address = a};
+    struct hfd_err err = {0};
+    hfd_rc rc = HFD_OK;
+
+    hfd_rng_bytes(&hfd_rng_system, v.id, sizeof(v.id) - 1);
+    for (size_t i = 0; i < sizeof(v.id) - 1; i++)
+        v.id[i] = digits[(unsigned char)v.id[i] & 15];
+    if (a->url != NULL) {
+        v.url = a->url;
+        rc = visit(&v, visit_main, &err);
+    }
+    if (rc == HFD_OK && a->ops_url != NULL) {
+        v.url = a->ops_url;
+        rc = visit(&v, visit_ops, &err);
+    }
+    if (rc != HFD_OK)
+        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "doctor", "%s",
+                            err.msg);
+    if (a->ops_url == NULL)
+        hfd_doctor_say(l, "unseen", true, "readiness, remote and orphans: give --ops-url as well");
+    if (a->url == NULL)
+        hfd_doctor_say(l, "unseen", true, "the scopes of the token: give --url as well");
+    hfd_doctor_say(l, "unseen", true,
+                   "settings, files, key ring and each row: only on the machine of the "
+                   "server, by `hyperfleet-driver doctor` with its settings");
+    return HFD_EXIT_OK;
+}
+
+/* ---- this machine ---- */
 
 struct doctor {
     struct hfd_settings *settings;
     struct hfd_doctor_lines lines;
     struct hfd_orphans orphans;
+    struct hfd_arena mem; /* of the orphans */
     size_t damaged;
     struct hfd_keyring *ring; /* NULL = none that can be used */
+    bool is_new;              /* the server has not started yet */
 };
-
-static void say_good(struct doctor *d, const char *what, hfd_slice text)
-{
-    hfd_doctor_good(&d->lines, what, text);
-}
-
-static void finding(struct doctor *d, const char *what, const char *text)
-{
-    hfd_doctor_finding(&d->lines, what, text != NULL ? hfd_slice_of(text) : HFD_SLICE_NONE);
-}
 
 /* ---- a stopped server ---- */
 
@@ -57,7 +410,7 @@ static void find_damaged(void *ctx, const char *text)
 
     d->damaged++;
     if (d->damaged <= DAMAGED_SHOWN)
-        finding(d, "data", text);
+        hfd_doctor_say(&d->lines, "data", false, "%s", text);
 }
 
 /* Compares the key ring with the data. */
@@ -72,53 +425,41 @@ static hfd_rc look_at_ring(struct doctor *d, struct hfd_txn *tx, struct hfd_err 
     if (d->ring != NULL && call.path != NULL)
         rc = hfd_ring_check(tx, &call, err);
     if (rc == HFD_INVALID || rc == HFD_CONFLICT)
-        finding(d, "key ring", err->msg);
+        hfd_doctor_say(&d->lines, "key ring", false, "%s", err->msg);
     return rc == HFD_INVALID || rc == HFD_CONFLICT ? HFD_OK : rc;
 }
 
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct doctor *d = arg;
+    struct hfd_row_findings findings = {.found = find_damaged, .ctx = d, .meter = &d->lines.meter};
+    char owner[HFD_FINGERPRINT_CHARS + 1] = "";
     hfd_rc rc;
 
     d->damaged = 0;
-    rc = hfd_txn_check_rows(tx, find_damaged, d, err);
+    rc = hfd_txn_check_rows(tx, &findings, err);
     if (d->damaged > DAMAGED_SHOWN)
-        finding(d, "data", "more damaged rows are not shown");
+        hfd_doctor_say(&d->lines, "data", false, "more damaged rows are not shown");
     if (rc == HFD_OK)
-        rc = hfd_txn_check(tx, err);
+        rc = hfd_txn_check(tx, &d->lines.meter, err);
     if (rc == HFD_OK)
         rc = look_at_ring(d, tx, err);
     if (rc == HFD_OK && d->damaged > 0)
         return hfd_fail(err, HFD_DAMAGED, "%zu rows are damaged", d->damaged);
     if (rc != HFD_OK)
         return rc;
+    if (d->ring != NULL)
+        hfd_keyring_fingerprint(d->ring, owner);
     return hfd_orphans_list(
         tx, hfd_look_is_remote(d->settings) ? &hfd_backend_remote : &hfd_backend_embedded,
-        &d->lines.mem, &d->orphans, err);
-}
-
-/* Formats a time in d->mem; empty for none. */
-static hfd_slice time_text(struct doctor *d, int64_t at_us)
-{
-    hfd_slice text = HFD_SLICE("");
-    struct hfd_buf b;
-
-    if (at_us == 0)
-        return text;
-    hfd_buf_init(&b, 64);
-    hfd_buf_json_time(&b, at_us);
-    if (hfd_buf_finish(&b, &text, NULL) == HFD_OK && text.len > 2)
-        text = hfd_arena_dup(&d->lines.mem,
-                             (hfd_slice){text.p + 1, text.len - 2}); /* without its quotes */
-    hfd_buf_fini(&b);
-    return text.p != NULL ? text : HFD_SLICE("");
+        &(struct hfd_orphan_owner){.own = hfd_slice_of(owner)}, &d->mem, &d->orphans, err);
 }
 
 static void read_orphans(struct doctor *d, struct hfd_store *store)
 {
     const struct hfd_orphan_list *list = &d->orphans.list;
     struct hfd_store_reader *reader = NULL;
+    char checked[HFD_TIME_TEXT_MAX] = "";
     struct hfd_err err = {0};
     hfd_rc rc = hfd_store_reader_open(store, &reader, &err);
 
@@ -126,17 +467,16 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
         rc = hfd_store_read(reader, txn_orphans, d, &err);
     hfd_store_reader_close(&reader);
     if (rc != HFD_OK) {
-        finding(d, "data", err.msg);
+        hfd_doctor_say(&d->lines, "data", false, "%s", err.msg);
         return;
     }
-    say_good(
-        d, "data",
-        hfd_arena_printf(&d->lines.mem, "%s can be used%s", hfd_cli_place_text(d->settings),
-                         hfd_settings_has_postgres(d->settings) ? "" : "; no server runs on it"));
+    hfd_doctor_say(&d->lines, "data", true, "%s can be used%s", hfd_cli_place_text(d->settings),
+                   hfd_settings_has_postgres(d->settings) ? "" : "; no server runs on it");
+    if (d->orphans.as.checked_us != 0)
+        (void)hfd_time_format(d->orphans.as.checked_us, checked);
     hfd_doctor_orphans_begin(
-        &d->lines,
-        &(struct hfd_doctor_orphans){list->count, d->orphans.more, d->orphans.as.remote,
-                                     time_text(d, d->orphans.as.checked_us), d->orphans.as.error});
+        &d->lines, &(struct hfd_doctor_orphans){list->count, d->orphans.more, d->orphans.as.remote,
+                                                hfd_slice_of(checked), d->orphans.as.error});
     for (size_t i = 0; i < list->count; i++) {
         const struct hfd_orphan_row *o = &list->rows[i];
 
@@ -157,25 +497,26 @@ static void ask_server(struct doctor *d)
 {
     const char *why = "out of memory";
     struct hfd_buf body;
+    json_t *health = NULL;
 
     hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
     if (hfd_cli_ask(d->settings, "/readyz", &body, &why))
-        say_good(d, "server",
-                 hfd_arena_printf(&d->lines.mem, "ready at %.*s",
-                                  HFD_SLICE_FMT(d->settings->ops_listen)));
+        hfd_doctor_say(&d->lines, "server", true, "ready at %.*s",
+                       HFD_SLICE_FMT(d->settings->ops_listen));
     else
-        finding(d, "server",
-                hfd_arena_printf(&d->lines.mem, "not ready at %.*s: %s",
-                                 HFD_SLICE_FMT(d->settings->ops_listen), why)
-                    .p);
+        hfd_doctor_say(&d->lines, "server", false, "not ready at %.*s: %s",
+                       HFD_SLICE_FMT(d->settings->ops_listen), why);
+    hfd_buf_reset(&body);
+    if (hfd_cli_ask(d->settings, "/healthz", &body, &why) &&
+        hfd_json_parse(hfd_buf_slice(&body), &health, NULL) == HFD_OK)
+        hfd_doctor_problems(&d->lines, health);
+    json_decref(health);
     hfd_buf_reset(&body);
     if (!hfd_cli_ask(d->settings, "/admin/orphans", &body, &why) ||
         !hfd_doctor_orphans_answer(&d->lines, hfd_buf_slice(&body),
                                    hfd_look_is_remote(d->settings)))
-        finding(d, "orphans",
-                hfd_arena_printf(&d->lines.mem, "cannot be asked for at %.*s: %s",
-                                 HFD_SLICE_FMT(d->settings->ops_listen), why)
-                    .p);
+        hfd_doctor_say(&d->lines, "orphans", false, "cannot be asked for at %.*s: %s",
+                       HFD_SLICE_FMT(d->settings->ops_listen), why);
     hfd_buf_fini(&body);
 }
 
@@ -184,20 +525,17 @@ static void ask_server(struct doctor *d)
 static void find_odd(void *ctx, const char *key, const char *text)
 {
     struct doctor *d = ctx;
-    const hfd_slice line = hfd_arena_printf(&d->lines.mem, "%s: %s", key, text);
 
-    finding(d, "settings", line.p != NULL ? line.p : key);
+    hfd_doctor_say(&d->lines, "settings", false, "%s: %s", key, text);
 }
 
 static void find_open(void *ctx, const char *key, const char *path, unsigned mode)
 {
     struct doctor *d = ctx;
     char text[HFD_LOOK_OPEN_TEXT_MAX];
-    hfd_slice line;
 
     hfd_look_open_text(mode, text);
-    line = hfd_arena_printf(&d->lines.mem, "%s: %s: %s", key, path, text);
-    finding(d, "settings", line.p != NULL ? line.p : key);
+    hfd_doctor_say(&d->lines, "settings", false, "%s: %s: %s", key, path, text);
 }
 
 static void look_at_settings(struct doctor *d)
@@ -208,17 +546,17 @@ static void look_at_settings(struct doctor *d)
 
     hfd_look_settings(d->settings, find_odd, d);
     if (hfd_cli_need(d->settings, HFD_SETTING_keys, &err) != HFD_OK)
-        finding(d, "settings", err.msg);
+        hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     if (hfd_look_files(d->settings, find_open, d, &err) != HFD_OK)
-        finding(d, "settings", err.msg);
+        hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     if (hfd_look_secrets(d->settings, find_open, d, &err) != HFD_OK)
-        finding(d, "settings", err.msg);
+        hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     if (hfd_serve_hypershift_open(&hypershift, d->settings, &err) != HFD_OK)
-        finding(d, "settings", err.msg);
+        hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     else
         hfd_serve_hypershift_close(&hypershift);
     if (hfd_look_spec_schemas(d->settings, &schemas, &err) != HFD_OK)
-        finding(d, "settings", err.msg);
+        hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     else
         hfd_spec_schemas_free(&schemas);
 }
@@ -232,9 +570,10 @@ static void look_at_keys(struct doctor *d)
     if (path != NULL && path[0] == '\0')
         return; /* a finding of the settings */
     if (path == NULL || hfd_keyring_load(path, &ring, &err) != HFD_OK)
-        finding(d, "key ring", path == NULL ? "out of memory" : err.msg);
+        hfd_doctor_say(&d->lines, "key ring", false, "%s",
+                       path == NULL ? "out of memory" : err.msg);
     else
-        say_good(d, "key ring", hfd_arena_printf(&d->lines.mem, "%s can be used", path));
+        hfd_doctor_say(&d->lines, "key ring", true, "%s can be used", path);
     d->ring = ring;
 }
 
@@ -243,46 +582,37 @@ static void look_at_data(struct doctor *d)
     const struct hfd_store_config config = {.place = hfd_cli_place(d->settings), .readers = 1};
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
-    const hfd_rc rc = hfd_store_open(&config, &store, &err);
+    hfd_rc rc;
 
+    hfd_meter_set(&d->lines.meter, &(struct hfd_meter_at){.what = "opening the database"});
+    rc = hfd_store_open(&config, &store, &err);
     if (rc == HFD_OK) {
         read_orphans(d, store);
         hfd_store_close(&store);
     } else if (rc == HFD_CONFLICT) {
-        say_good(d, "data", hfd_slice_of(err.msg));
+        if (hfd_settings_has_postgres(d->settings))
+            hfd_doctor_say(&d->lines, "data", true, "%s", err.msg);
+        else
+            hfd_doctor_say(&d->lines, "data", true, "%s is in use by the server (process %lld)",
+                           d->settings->data.p, (long long)hfd_folder_holder(d->settings->data.p));
         ask_server(d);
     } else {
-        finding(d, "data", err.msg);
+        hfd_doctor_say(&d->lines, "data", false, "%s", err.msg);
     }
 }
 
-static bool has_data(const struct doctor *d)
-{
-    char path[4200];
-
-    (void)snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, d->settings->data.p);
-    return access(path, F_OK) == 0 || errno != ENOENT;
-}
-
-static void look_at_remote(struct doctor *d)
-{
-    struct hfd_buf line;
-
-    hfd_buf_init(&line, HFD_DOCTOR_OUTPUT_MAX);
-    if (hfd_doctor_remote(d->settings, &line))
-        say_good(d, "remote", hfd_buf_slice(&line));
-    else
-        hfd_doctor_finding(&d->lines, "remote", hfd_buf_slice(&line));
-    hfd_buf_fini(&line);
-}
-
 /* On this machine: what the settings name. */
-static enum hfd_exit look_here(struct doctor *d, struct hfd_cli_args *args)
+static enum hfd_exit look_here(struct doctor *d, const struct hfd_flags *flags)
 {
-    enum hfd_exit status = hfd_cli_settings("doctor", args, &d->settings);
+    enum hfd_exit status = hfd_cli_settings(flags, &d->settings);
+    struct hfd_err err;
+    bool has_store;
 
     if (status != HFD_EXIT_OK)
         return status;
+    has_store = hfd_cli_need_store(d->settings, true, &err) == HFD_OK;
+    if (!has_store && !d->is_new)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "doctor", "%s", err.msg);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "cannot speak HTTP");
     look_at_settings(d);
@@ -290,67 +620,65 @@ static enum hfd_exit look_here(struct doctor *d, struct hfd_cli_args *args)
         look_at_keys(d);
         if (hfd_doctor_postgres(d->settings, &d->lines))
             look_at_data(d);
-    } else if (!has_data(d)) {
-        say_good(
-            d, "data",
-            hfd_arena_printf(&d->lines.mem, "%s: there is no database yet", d->settings->data.p));
-    } else {
+    } else if (has_store) {
         look_at_keys(d);
         look_at_data(d);
+    } else {
+        hfd_doctor_say(&d->lines, "data", true, "no server has used the data folder yet");
     }
     if (hfd_look_is_remote(d->settings))
-        look_at_remote(d);
+        hfd_doctor_remote(d->settings, &d->lines);
     return HFD_EXIT_OK;
 }
 
 /* Looks from outside if the flags name a server; otherwise at this machine. */
-static enum hfd_exit look(struct doctor *d, struct hfd_cli_args *args,
-                          struct hfd_cli_address *address)
+static enum hfd_exit look_where(struct doctor *d, const struct hfd_flags *flags,
+                                struct hfd_cli_address *address)
 {
     struct hfd_err err = {0};
 
-    if (!hfd_cli_address_complete(address, args, &err))
+    if (!hfd_cli_address_complete(address, flags, &err))
         return hfd_cli_fail(HFD_EXIT_USAGE, "doctor", "%s", err.msg);
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077); /* suffixes of the files beside the database */
     if (hfd_base_init(&err) != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "%s", err.msg);
-    return address->url != NULL || address->ops_url != NULL ? hfd_doctor_server(&d->lines, address)
-                                                            : look_here(d, args);
+    return address->url != NULL || address->ops_url != NULL ? doctor_server(&d->lines, address)
+                                                            : look_here(d, flags);
 }
 
-enum hfd_exit hfd_cmd_doctor(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_doctor(int argc, const char **argv)
 {
     struct hfd_cli_address address = {.url = NULL};
+    struct doctor d = {.settings = NULL};
     bool json = false;
     const struct hfd_flag table[] = {
-        {"--json", NULL, HFD_FLAG_SWITCH, &json, NULL, NULL},
-        {"--url", NULL, HFD_FLAG_TEXT, &address.url, "URL", NULL},
-        {"--ops-url", NULL, HFD_FLAG_TEXT, &address.ops_url, "URL", NULL},
-        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &address.token_file, "FILE", NULL},
-        {"--ca-file", NULL, HFD_FLAG_TEXT, &address.ca_file, "FILE", NULL},
+        {"--json", NULL, HFD_FLAG_SWITCH, &json, NULL, "print one JSON document"},
+        {"--new", NULL, HFD_FLAG_SWITCH, &d.is_new, NULL,
+         "the server has not started yet: check settings and remote"},
+        {"--url", NULL, HFD_FLAG_TEXT, &address.url, "URL",
+         "check the server with this main listener (HFD_URL), from here"},
+        {"--ops-url", NULL, HFD_FLAG_TEXT, &address.ops_url, "URL",
+         "check the server with this ops listener (HFD_OPS_URL), from here"},
+        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &address.token_file, "FILE",
+         "a bearer token, for both"},
+        {"--ca-file", NULL, HFD_FLAG_TEXT, &address.ca_file, "FILE",
+         "certificates to trust, for both"},
     };
-    struct hfd_flags flags = {.table = table,
-                              .count = sizeof(table) / sizeof(table[0]),
-                              .rest = calloc((size_t)argc + 1, sizeof(char *))};
-    struct doctor d = {.settings = NULL};
-    struct hfd_err err = {0};
+    struct hfd_flags flags = {
+        .command = "doctor", HFD_FLAG_TABLE(table), .others = HFD_FLAG_SETTINGS};
     enum hfd_exit status;
 
-    if (flags.rest == NULL)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "out of memory");
-    if (hfd_flags_read(&flags, argc, argv, &err) == HFD_OK && flags.place_count > 0)
-        (void)hfd_fail(&err, HFD_INVALID, "unexpected argument %.60s", flags.places[0]);
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
     hfd_doctor_lines_init(&d.lines, json);
-    status = err.rc != HFD_OK
-                 ? hfd_cli_fail(HFD_EXIT_USAGE, "doctor", "%s", err.msg)
-                 : look(&d, &(struct hfd_cli_args){.argc = flags.rest_count, .argv = flags.rest},
-                        &address);
+    hfd_arena_init(&d.mem, HFD_DOCTOR_OUTPUT_MAX);
+    status = look_where(&d, &flags, &address);
     if (status == HFD_EXIT_OK)
         status = hfd_doctor_lines_print(&d.lines);
     hfd_keyring_free(d.ring);
     hfd_settings_free(d.settings);
     hfd_doctor_lines_fini(&d.lines);
-    free(flags.rest);
+    hfd_arena_fini(&d.mem);
     return status;
 }

@@ -3,22 +3,147 @@
  * either. A move that was cut short goes on when the same command runs again. With --contract it
  * ends the time in which programs of two versions use a PostgreSQL database. Thread: main.
  */
+#include "handlers/cli/cmd_migrate.h"
+
+#include "driver/base/arena.h"
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
+#include "driver/base/pgurl.h"
 #include "handlers/cli/cli.h"
-#include "handlers/cli/move_place.h"
-#include "handlers/client/flags.h"
 #include "store/migrate.h"
 #include "store/move.h"
+#include "store/sqlite/folder.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* ---- places ---- */
+
+struct hfd_move_place {
+    struct hfd_store_place place;
+    const char *text; /* without a password: "sqlite:/var/lib/hyperfleet" */
+};
+
+#define SCHEME "sqlite:"
+#define TEXT_MAX ((size_t)8192)
+/* Rows come in bulk: an answer may take long. */
+#define CONNECT_US INT64_C(10000000)
+#define ANSWER_US INT64_C(120000000)
+
+static hfd_rc read_folder(const char *dir, struct hfd_arena *mem, struct hfd_move_place *out,
+                          struct hfd_err *err)
+{
+    char path[PATH_MAX];
+    const char *real = realpath(dir, path);
+
+    if (dir[0] == '\0')
+        return hfd_fail(err, HFD_INVALID, "expected a folder behind \"" SCHEME "\"");
+    out->place.dir = dir;
+    out->text = hfd_arena_printf(mem, SCHEME "%s", real != NULL ? real : dir).p;
+    return out->text != NULL ? HFD_OK : hfd_fail_nomem(err, "read the name of a folder");
+}
+
+static hfd_rc read_url(const char *url, struct hfd_arena *mem, struct hfd_move_place *out,
+                       struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc = hfd_pgurl_check(hfd_slice_of(url), err);
+
+    if (rc != HFD_OK)
+        return rc;
+    out->place.url = url;
+    out->place.connect_timeout_us = CONNECT_US;
+    out->place.answer_timeout_us = ANSWER_US;
+    hfd_buf_init(&b, TEXT_MAX);
+    hfd_pgurl_mask(&b, hfd_slice_of(url));
+    rc = hfd_buf_to_arena(&b, mem, &text, err);
+    out->text = text.p;
+    return rc;
+}
+
+/*
+ * Reads "sqlite:FOLDER", or the URL of a PostgreSQL database.
+ * @param arg  borrowed as long as `out`
+ * @param mem  keeps the text
+ * @return HFD_OK, HFD_INVALID, HFD_NOMEM
+ */
+static hfd_rc move_place_read(const char *arg, struct hfd_arena *mem, struct hfd_move_place *out,
+                              struct hfd_err *err)
+{
+    *out = (struct hfd_move_place){0};
+    if (strncmp(arg, SCHEME, sizeof(SCHEME) - 1) == 0)
+        return read_folder(arg + sizeof(SCHEME) - 1, mem, out, err);
+    if (hfd_pgurl_is(hfd_slice_of(arg)))
+        return read_url(arg, mem, out, err);
+    return hfd_fail(err, HFD_INVALID,
+                    "expected " SCHEME "FOLDER, or postgres://USER@HOST:PORT/DATABASE");
+}
+
+/*
+ * Checks that a folder has a database. A PostgreSQL database is not looked at.
+ * @return HFD_OK, HFD_NOT_FOUND
+ */
+static hfd_rc move_place_exists(const struct hfd_move_place *place, struct hfd_err *err)
+{
+    char path[PATH_MAX];
+    struct stat st;
+
+    if (place->place.dir == NULL)
+        return HFD_OK;
+    if (snprintf(path, sizeof(path), "%s/" HFD_FOLDER_DB_NAME, place->place.dir) <
+            (int)sizeof(path) &&
+        stat(path, &st) == 0)
+        return HFD_OK;
+    return hfd_fail(err, HFD_NOT_FOUND, "%s has no database (" HFD_FOLDER_DB_NAME ")", place->text);
+}
+
+/*
+ * Gives the database in a folder to the owner of the folder when root has made it: the server may
+ * run as that user.
+ * @return HFD_OK, HFD_IO
+ */
+static hfd_rc move_place_give(const struct hfd_move_place *place, struct hfd_err *err)
+{
+    static const char *const names[] = {HFD_FOLDER_DB_NAME, HFD_FOLDER_DB_NAME "-wal",
+                                        HFD_FOLDER_LOCK_NAME};
+    char path[PATH_MAX];
+    struct stat folder;
+
+    if (place->place.dir == NULL || geteuid() != 0)
+        return HFD_OK;
+    if (stat(place->place.dir, &folder) != 0)
+        return hfd_fail(err, HFD_IO, "%s: %s", place->text, strerror(errno));
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", place->place.dir, names[i]);
+        if (lchown(path, folder.st_uid, folder.st_gid) != 0 && errno != ENOENT)
+            return hfd_fail(err, HFD_IO, "give %.100s to the owner of its folder: %s", path,
+                            strerror(errno));
+    }
+    return HFD_OK;
+}
+
+void hfd_move_show(void *ctx, const struct hfd_move_progress *now)
+{
+    char what[96];
+
+    (void)snprintf(what, sizeof(what), "%s table %zu of %zu, %s",
+                   now->comparing ? "comparing" : "copying", now->table_at, now->table_count,
+                   now->table);
+    hfd_meter_set(ctx, &(struct hfd_meter_at){what, NULL, now->table_rows, now->table_total});
+}
+
+/* ---- exit status ---- */
+
 #define OUTPUT_MAX 16384
 #define MEM_MAX ((size_t)65536)
-#define PROGRESS_US INT64_C(2000000)
+
+static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema_version *before,
+                       struct hfd_schema_version *after, struct hfd_err *err);
 
 struct migrate {
     const char *from_arg, *to_arg, *password_file;
@@ -26,7 +151,7 @@ struct migrate {
     struct hfd_arena mem;
     struct hfd_move_place from, to;
     struct hfd_move_result result;
-    int64_t began_us, said_us;
+    int64_t began_us;
 };
 
 static enum hfd_exit fail(hfd_rc rc, const char *msg)
@@ -37,21 +162,6 @@ static enum hfd_exit fail(hfd_rc rc, const char *msg)
                                                      : HFD_EXIT_DATA;
 
     return hfd_cli_fail(status, "migrate", "%s", msg);
-}
-
-/* A line from time to time. */
-static void say_progress(void *ctx, const struct hfd_move_progress *now)
-{
-    struct migrate *m = ctx;
-    const int64_t at_us = hfd_clock_mono_us(&hfd_clock_system);
-
-    if (at_us - m->said_us < PROGRESS_US)
-        return;
-    m->said_us = at_us;
-    (void)fprintf(stderr, "%s table %zu of %zu, %s: %lld rows; %lld in all, after %lld s\n",
-                  now->comparing ? "comparing" : "copying", now->table_at, now->table_count,
-                  now->table, (long long)now->table_rows, (long long)now->rows,
-                  (long long)((at_us - m->began_us) / HFD_US_PER_S));
 }
 
 /* ---- the result ---- */
@@ -118,11 +228,11 @@ static enum hfd_exit report(const struct migrate *m)
 static hfd_rc read_places(struct migrate *m, struct hfd_err *err)
 {
     struct hfd_err why = {0};
-    hfd_rc rc = hfd_move_place_read(m->from_arg, &m->mem, &m->from, &why);
+    hfd_rc rc = move_place_read(m->from_arg, &m->mem, &m->from, &why);
 
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "--from: %s", why.msg);
-    rc = hfd_move_place_read(m->to_arg, &m->mem, &m->to, &why);
+    rc = move_place_read(m->to_arg, &m->mem, &m->to, &why);
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "--to: %s", why.msg);
     if (strcmp(m->from.text, m->to.text) == 0)
@@ -135,28 +245,32 @@ static hfd_rc read_places(struct migrate *m, struct hfd_err *err)
 static enum hfd_exit run(struct migrate *m)
 {
     struct hfd_move_config config = {
-        .from = &m->from.place, .to = &m->to.place, .progress = say_progress, .progress_ctx = m};
+        .from = &m->from.place, .to = &m->to.place, .progress = hfd_move_show};
+    struct hfd_meter meter = {0};
     struct hfd_err err = {0};
     hfd_rc rc = hfd_base_init(&err);
 
     if (rc == HFD_OK)
         rc = read_places(m, &err);
     if (rc == HFD_OK)
-        rc = hfd_move_place_exists(&m->from, &err);
+        rc = move_place_exists(&m->from, &err);
     m->began_us = hfd_clock_mono_us(&hfd_clock_system);
-    m->said_us = m->began_us;
     config.name = m->from.text;
-    if (rc == HFD_OK)
+    config.progress_ctx = &meter;
+    if (rc == HFD_OK) {
+        hfd_meter_start(&meter);
         rc = hfd_move(&config, &m->result, &err);
+    }
+    hfd_meter_stop(&meter);
     if (rc == HFD_OK)
-        rc = hfd_move_place_give(&m->to, &err);
+        rc = move_place_give(&m->to, &err);
     return rc == HFD_OK ? report(m) : fail(rc, err.msg);
 }
 
 /* ---- the end of mixed versions ---- */
 
-static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema *before,
-                       struct hfd_schema *after, struct hfd_err *err)
+static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema_version *before,
+                       struct hfd_schema_version *after, struct hfd_err *err)
 {
     struct hfd_db *db = NULL;
     hfd_rc rc = hfd_db_open(place, HFD_DB_WRITER, &db, err);
@@ -171,11 +285,11 @@ static hfd_rc contract(const struct hfd_store_place *place, struct hfd_schema *b
     return rc;
 }
 
-static enum hfd_exit run_contract(struct migrate *m, struct hfd_cli_args *args)
+static enum hfd_exit run_contract(struct migrate *m, const struct hfd_flags *flags)
 {
-    struct hfd_schema before = {0}, after = {0};
+    struct hfd_schema_version before = {0}, after = {0};
     struct hfd_settings *settings = NULL;
-    enum hfd_exit status = hfd_cli_settings("migrate", args, &settings);
+    enum hfd_exit status = hfd_cli_settings(flags, &settings);
     struct hfd_store_place place;
     struct hfd_err err = {0};
     struct hfd_buf b;
@@ -184,6 +298,8 @@ static enum hfd_exit run_contract(struct migrate *m, struct hfd_cli_args *args)
     if (status != HFD_EXIT_OK)
         return status;
     place = hfd_cli_place(settings);
+    if (m->password_file != NULL) /* a flag of the command hides the setting */
+        place.password_file = m->password_file;
     rc = hfd_base_init(&err);
     if (rc == HFD_OK && place.url == NULL)
         rc = hfd_fail(&err, HFD_INVALID,
@@ -209,8 +325,13 @@ static enum hfd_exit run_move(struct migrate *m, const struct hfd_flags *flags)
 {
     enum hfd_exit status;
 
-    if (flags->rest_count > 0)
-        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "unexpected argument %.60s", flags->rest[0]);
+    if (flags->rest_count > 0) {
+        const char *near = hfd_flags_nearest(flags, hfd_slice_of(flags->rest[0]));
+
+        return hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "unexpected argument %.60s%s%s%s",
+                            flags->rest[0], near != NULL ? "; did you mean " : "",
+                            near != NULL ? near : "", near != NULL ? "?" : "");
+    }
     if (m->from_arg == NULL || m->to_arg == NULL || flags->place_count > 0)
         return hfd_cli_fail(HFD_EXIT_USAGE, "migrate",
                             "expected --from PLACE and --to PLACE, or --contract; a place is "
@@ -221,36 +342,30 @@ static enum hfd_exit run_move(struct migrate *m, const struct hfd_flags *flags)
     return status;
 }
 
-enum hfd_exit hfd_cmd_migrate(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_migrate(int argc, const char **argv)
 {
     struct migrate m = {0};
     const struct hfd_flag table[] = {
-        {"--from", NULL, HFD_FLAG_TEXT, &m.from_arg, "PLACE", "where the data is"},
-        {"--to", NULL, HFD_FLAG_TEXT, &m.to_arg, "PLACE", "where it goes"},
-        {"--password-file", "HFD_STORE_PASSWORD_FILE", HFD_FLAG_TEXT, &m.password_file, "FILE",
-         "the password of the PostgreSQL user"},
-        {"--contract", NULL, HFD_FLAG_SWITCH, &m.contract, NULL, "end the use by older programs"},
+        {"--from", NULL, HFD_FLAG_TEXT, &m.from_arg, "PLACE",
+         "where the data is: sqlite:FOLDER, or postgres://USER@HOST:PORT/DATABASE"},
+        {"--to", NULL, HFD_FLAG_TEXT, &m.to_arg, "PLACE",
+         "where it goes: an empty database or folder, or that of a move that was cut short"},
+        {"--store-password-file", "HFD_STORE_PASSWORD_FILE", HFD_FLAG_TEXT, &m.password_file,
+         "FILE", "the password of the PostgreSQL user"},
+        {"--contract", NULL, HFD_FLAG_SWITCH, &m.contract, NULL,
+         "with PostgreSQL: take away what only older versions use; none of them runs"},
         {"--json", NULL, HFD_FLAG_SWITCH, &m.json, NULL, "print one JSON document"},
     };
-    struct hfd_flags flags = {.table = table,
-                              .count = sizeof(table) / sizeof(table[0]),
-                              .rest = calloc((size_t)argc + 1, sizeof(char *))};
-    struct hfd_err err = {0};
+    struct hfd_flags flags = {.command = "migrate",
+                              HFD_FLAG_TABLE(table),
+                              .others = HFD_FLAG_SETTINGS,
+                              .place_max = HFD_FLAG_PLACES_MAX};
     enum hfd_exit status;
 
-    if (flags.rest == NULL)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "migrate", "out of memory");
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077);
-    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK) {
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "%s", err.msg);
-    } else if (m.contract && m.from_arg == NULL && m.to_arg == NULL) {
-        struct hfd_cli_args args = {.argc = flags.rest_count, .argv = flags.rest};
-
-        status = run_contract(&m, &args);
-    } else {
-        status = run_move(&m, &flags);
-    }
-    free(flags.rest);
-    return status;
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
+    return m.contract && m.from_arg == NULL && m.to_arg == NULL ? run_contract(&m, &flags)
+                                                                : run_move(&m, &flags);
 }

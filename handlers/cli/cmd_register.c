@@ -3,13 +3,8 @@
  * it with what an organisation has. It changes nothing. Thread: main.
  */
 #include "handlers/cli/cli.h"
-#include "handlers/client/flags.h"
-#include "handlers/client/form.h"
 #include "handlers/client/http.h"
-#include "handlers/register/compare.h"
-#include "handlers/register/hcl.h"
-#include "handlers/register/plan.h"
-#include "handlers/register/stellwerk.h"
+#include "handlers/register/register.h"
 
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
@@ -25,52 +20,31 @@
 struct register_command {
     struct hfd_register_config plan;
     const char *format, *config_file, *api_url, *token_file, *ca_file;
-    bool print, check, help;
+    bool print, check;
 };
 
 static enum hfd_exit wrong_use(const char *msg)
 {
-    (void)hfd_cli_fail(HFD_EXIT_USAGE, "register", "%s", msg);
-    (void)fprintf(stderr, "Usage: hyperfleet-driver " USAGE "\n");
-    return HFD_EXIT_USAGE;
-}
-
-static enum hfd_exit print_flags(const struct hfd_flags *flags)
-{
-    struct hfd_buf b;
-
-    hfd_buf_init(&b, OUTPUT_MAX_BYTES);
-    hfd_buf_lit(&b, "Usage: hyperfleet-driver " USAGE "\n\nFlags:\n");
-    hfd_flags_help(flags, &b);
-    hfd_buf_lit(&b, "\nExamples:\n"
-                    "  hyperfleet-driver register --print --org acme --target "
-                    "https://driver.example/\n"
-                    "  hyperfleet-driver register --print --format terraform --org acme --target "
-                    "https://driver.example/ >humanitec.tf\n"
-                    "  hyperfleet-driver register --check --org acme --target "
-                    "https://driver.example/ --token-file humanitec-token\n");
-    return hfd_cli_print("register", &b);
+    return hfd_cli_wrong_use("register", USAGE, msg);
 }
 
 /* ---- printing ---- */
 
-static enum hfd_exit print_plan(const struct register_command *c, const json_t *plan)
+static enum hfd_exit print_document(const struct register_command *c)
 {
-    const char *format = c->format != NULL ? c->format : "humanitec";
+    static const char *const forms[] = {[HFD_REGISTER_HUMCTL] = "humctl",
+                                        [HFD_REGISTER_TERRAFORM] = "terraform",
+                                        [HFD_REGISTER_STELLWERK] = "stellwerk"};
     struct hfd_buf b;
 
-    hfd_buf_init(&b, OUTPUT_MAX_BYTES);
-    if (strcmp(format, "humanitec") == 0)
-        hfd_form_write(&b, HFD_FORM_JSON, plan, "");
-    else if (strcmp(format, "humctl") == 0)
-        hfd_register_humctl(&b, plan);
-    else if (strcmp(format, "terraform") == 0)
-        hfd_register_terraform(&b, plan);
-    else if (strcmp(format, "stellwerk") == 0)
-        hfd_register_stellwerk(&b, &c->plan);
-    else
-        return wrong_use("--format: expected humanitec, humctl, terraform or stellwerk");
-    return hfd_cli_print("register", &b);
+    for (size_t i = 0; c->format != NULL && i < sizeof(forms) / sizeof(forms[0]); i++) {
+        if (strcmp(c->format, forms[i]) != 0)
+            continue;
+        hfd_buf_init(&b, OUTPUT_MAX_BYTES);
+        hfd_register_write(&b, (enum hfd_register_form)i, &c->plan);
+        return hfd_cli_print("register", &b);
+    }
+    return wrong_use("--format: expected humctl, terraform or stellwerk");
 }
 
 /* ---- comparing ---- */
@@ -103,17 +77,27 @@ static enum hfd_exit ask(const struct register_command *c, struct hfd_client_htt
     return status;
 }
 
-/* A kind of thing: where the plan and the API have it. */
+/* A kind of thing, as the script and the API name it. */
 struct thing {
     enum hfd_register_thing thing;
-    const char *key, *id, *path, *word;
+    const char *kind, *path, *word; /* kind: NULL = a document without one */
 };
 
 static const struct thing things[] = {
-    {HFD_REGISTER_TYPE, "resource_types", "type", "types", "resource type"},
-    {HFD_REGISTER_DRIVER, "drivers", "id", "drivers", "driver"},
-    {HFD_REGISTER_DEFINITION, "resource_definitions", "id", "defs", "resource definition"},
+    {HFD_REGISTER_TYPE, "ResourceType", "types", "resource type"},
+    {HFD_REGISTER_DEFINITION, "Definition", "defs", "resource definition"},
+    {HFD_REGISTER_DRIVER, NULL, "drivers", "driver"},
 };
+
+static const struct thing *thing_of(const json_t *doc)
+{
+    const char *kind = json_string_value(json_object_get(doc, "kind"));
+    const struct thing *t = things;
+
+    while (t->kind != NULL && (kind == NULL || strcmp(kind, t->kind) != 0))
+        t++;
+    return t;
+}
 
 /* Types have no request for one: the list has it. */
 static json_t *of_list(json_t *list, const char *type)
@@ -133,9 +117,12 @@ static json_t *of_list(json_t *list, const char *type)
 
 /* Compares one thing, and adds its line. */
 static enum hfd_exit compare_one(const struct register_command *c, struct hfd_client_http *http,
-                                 const struct thing *t, const json_t *want, struct hfd_buf *out)
+                                 const json_t *doc, struct hfd_buf *out)
 {
-    const char *id = json_string_value(json_object_get(want, t->id));
+    const struct thing *t = thing_of(doc);
+    const json_t *want = t->kind != NULL ? json_object_get(doc, "entity") : doc;
+    const char *id = json_string_value(
+        json_object_get(t->kind != NULL ? json_object_get(doc, "metadata") : doc, "id"));
     const bool is_type = t->thing == HFD_REGISTER_TYPE;
     enum hfd_exit status;
     json_t *have = NULL;
@@ -150,9 +137,7 @@ static enum hfd_exit compare_one(const struct register_command *c, struct hfd_cl
     if (is_type)
         have = of_list(have, id);
     hfd_buf_init(&why, OUTPUT_MAX_BYTES);
-    if (have == NULL)
-        status = HFD_EXIT_FOUND;
-    else if (hfd_register_compare(t->thing, have, want, &why) > 0)
+    if (have == NULL || hfd_register_compare(t->thing, have, want, &why) > 0)
         status = HFD_EXIT_FOUND;
     hfd_buf_addf(out, "%-8s %s %s%.*s\n",
                  have == NULL               ? "missing"
@@ -164,32 +149,36 @@ static enum hfd_exit compare_one(const struct register_command *c, struct hfd_cl
     return status;
 }
 
-static enum hfd_exit compare_all(const struct register_command *c, struct hfd_client_http *http,
-                                 const json_t *plan)
+/* The script for humctl has what is compared, each thing as a document. */
+static enum hfd_exit compare_all(const struct register_command *c, struct hfd_client_http *http)
 {
-    enum hfd_exit all = HFD_EXIT_OK, printed;
-    struct hfd_buf out;
+    enum hfd_exit all = HFD_EXIT_OK, one = HFD_EXIT_OK;
+    struct hfd_buf out, script;
+    hfd_slice rest;
+    json_t *doc;
 
     hfd_buf_init(&out, OUTPUT_MAX_BYTES);
-    for (size_t i = 0; i < sizeof(things) / sizeof(things[0]); i++) {
-        const json_t *wanted = json_object_get(plan, things[i].key);
-
-        for (size_t j = 0; j < json_array_size(wanted); j++) {
-            const enum hfd_exit one =
-                compare_one(c, http, &things[i], json_array_get(wanted, j), &out);
-
-            if (one != HFD_EXIT_OK && one != HFD_EXIT_FOUND) {
-                hfd_buf_fini(&out);
-                return one;
-            }
-            all = one == HFD_EXIT_FOUND ? one : all;
-        }
+    hfd_buf_init(&script, OUTPUT_MAX_BYTES);
+    hfd_register_write(&script, HFD_REGISTER_HUMCTL, &c->plan);
+    rest = hfd_buf_slice(&script);
+    while ((one == HFD_EXIT_OK || one == HFD_EXIT_FOUND) &&
+           (doc = hfd_register_next(&rest)) != NULL) {
+        one = compare_one(c, http, doc, &out);
+        all = one == HFD_EXIT_OK ? all : one;
+        json_decref(doc);
     }
-    printed = hfd_cli_print("register", &out);
-    return printed != HFD_EXIT_OK ? printed : all;
+    if (script.rc != HFD_OK)
+        all = hfd_cli_fail(HFD_EXIT_INTERNAL, "register", "out of memory");
+    hfd_buf_fini(&script);
+    if (all != HFD_EXIT_OK && all != HFD_EXIT_FOUND) {
+        hfd_buf_fini(&out);
+        return all;
+    }
+    one = hfd_cli_print("register", &out);
+    return one != HFD_EXIT_OK ? one : all;
 }
 
-static enum hfd_exit compare(const struct register_command *c, const json_t *plan)
+static enum hfd_exit compare(const struct register_command *c)
 {
     const struct hfd_client_config config = {.url = c->api_url,
                                              .token_file = c->token_file,
@@ -199,13 +188,13 @@ static enum hfd_exit compare(const struct register_command *c, const json_t *pla
     struct hfd_err err = {0};
     enum hfd_exit status;
 
-    if (c->format != NULL && strcmp(c->format, "humanitec") != 0)
+    if (c->format != NULL)
         return wrong_use("--check: expected no --format");
     if (c->token_file == NULL)
         return wrong_use("--check: expected --token-file FILE with a token of the orchestrator");
     if (hfd_client_open(&config, &http, &err) != HFD_OK)
         return wrong_use(err.msg);
-    status = compare_all(c, http, plan);
+    status = compare_all(c, http);
     hfd_client_close(&http);
     return status;
 }
@@ -225,9 +214,6 @@ static const char *own_type(struct hfd_settings *s, const struct hfd_list *types
 static enum hfd_exit with_settings(struct register_command *c, struct hfd_settings *s)
 {
     struct hfd_err err = {0};
-    enum hfd_exit status;
-    json_t *plan = NULL;
-    hfd_rc rc;
 
     c->plan.cluster = (struct hfd_register_kind){own_type(s, &s->types_cluster), s->path_cluster.p};
     c->plan.nodepool =
@@ -235,24 +221,19 @@ static enum hfd_exit with_settings(struct register_command *c, struct hfd_settin
     if (c->plan.cluster.type == NULL || c->plan.nodepool.type == NULL)
         return wrong_use("driver.types.cluster and driver.types.nodepool: expected a type of "
                          "your own in each");
-    rc = hfd_register_config_check(&c->plan, &err);
-    if (rc != HFD_OK)
+    if (hfd_register_config_check(&c->plan, &err) != HFD_OK)
         return wrong_use(err.msg);
     if (strncmp(c->plan.target, "https://", 8) != 0)
         (void)fprintf(stderr, "hyperfleet-driver register: the target has no TLS: only an "
                               "orchestrator in the same network should call it\n");
-    rc = hfd_register_plan(&c->plan, &plan, &err);
-    if (rc != HFD_OK)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "register", "%s", err.msg);
-    status = c->check ? compare(c, plan) : print_plan(c, plan);
-    json_decref(plan);
-    return status;
+    return c->check ? compare(c) : print_document(c);
 }
 
 static enum hfd_exit run(struct register_command *c)
 {
-    const char *const argv[] = {"--config", c->config_file};
-    struct hfd_cli_args args = {.argc = c->config_file != NULL ? 2 : 0, .argv = argv};
+    const char *argv[] = {"--config", c->config_file};
+    const struct hfd_flags flags = {
+        .command = "register", .rest = argv, .rest_count = c->config_file != NULL ? 2 : 0};
     struct hfd_settings *s = NULL;
     enum hfd_exit status;
 
@@ -261,14 +242,14 @@ static enum hfd_exit run(struct register_command *c)
     if (c->plan.owner == NULL)
         c->plan.owner =
             c->format != NULL && strcmp(c->format, "stellwerk") == 0 ? STELLWERK_OWNER : OWNER;
-    status = hfd_cli_settings("register", &args, &s);
+    status = hfd_cli_settings(&flags, &s);
     if (status == HFD_EXIT_OK)
         status = with_settings(c, s);
     hfd_settings_free(s);
     return status;
 }
 
-enum hfd_exit hfd_cmd_register(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_register(int argc, const char **argv)
 {
     struct register_command c = {.api_url = API_URL};
     const struct hfd_flag table[] = {
@@ -279,7 +260,7 @@ enum hfd_exit hfd_cmd_register(int argc, const char *const *argv)
         {"--target", NULL, HFD_FLAG_TEXT, &c.plan.target, "URL",
          "of this server, as the orchestrator reaches it"},
         {"--format", NULL, HFD_FLAG_TEXT, &c.format, "FORMAT",
-         "humanitec, humctl, terraform or stellwerk: the first, JSON, if none is given"},
+         "print: humctl, terraform or stellwerk"},
         {"--class", NULL, HFD_FLAG_TEXT, &c.plan.class_name, "CLASS",
          "match resources of this class: default if none is given"},
         {"--env-type", NULL, HFD_FLAG_TEXT, &c.plan.env_type, "TYPE",
@@ -298,17 +279,27 @@ enum hfd_exit hfd_cmd_register(int argc, const char *const *argv)
         {"--token-file", NULL, HFD_FLAG_TEXT, &c.token_file, "FILE",
          "check: a token of the orchestrator"},
         {"--ca-file", NULL, HFD_FLAG_TEXT, &c.ca_file, "FILE", "check: certificates to trust"},
-        {"--help", NULL, HFD_FLAG_SWITCH, &c.help, NULL, "print this text"},
+        {"--help", NULL, HFD_FLAG_SWITCH, NULL, NULL, "print this text"},
     };
-    struct hfd_flags flags = {.table = table, .count = sizeof(table) / sizeof(table[0])};
+    struct hfd_flags flags = {
+        .command = "register",
+        .usage = USAGE,
+        .tail = "Examples:\n"
+                "  hyperfleet-driver register --print --format humctl --org acme --target "
+                "https://driver.example/ >register.sh\n"
+                "  hyperfleet-driver register --print --format terraform --org acme --target "
+                "https://driver.example/ >humanitec.tf\n"
+                "  hyperfleet-driver register --check --org acme --target "
+                "https://driver.example/ --token-file humanitec-token\n",
+        HFD_FLAG_TABLE(table),
+        .place_max = HFD_FLAG_PLACES_MAX};
     struct hfd_err err = {0};
+    enum hfd_exit status;
 
     if (hfd_base_init(&err) != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "register", "%s", err.msg);
-    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
-        return wrong_use(err.msg);
-    if (c.help)
-        return print_flags(&flags);
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
     if (flags.place_count > 0)
         return wrong_use("expected flags only");
     return run(&c);

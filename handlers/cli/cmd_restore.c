@@ -11,9 +11,10 @@
 #include "driver/core/ring_check.h"
 #include "handlers/cli/backup_file.h"
 #include "handlers/cli/cli.h"
-#include "handlers/cli/draft.h"
+#include "handlers/cli/cmd_migrate.h"
 #include "handlers/client/flags.h"
 #include "store/move.h"
+#include "store/row_walk.h"
 #include "store/sqlite/folder.h"
 #include "store/store.h"
 
@@ -40,7 +41,8 @@ struct restore {
     bool has_draft;
     int draft_hold; /* -1 = it is not held */
     size_t damaged; /* rows */
-    bool postgres;  /* the store is PostgreSQL: the draft is moved into it */
+    struct hfd_meter meter;
+    bool postgres; /* the store is PostgreSQL: the draft is moved into it */
 };
 
 static enum hfd_exit fail(hfd_rc rc, const char *subject, const char *msg)
@@ -83,17 +85,17 @@ static enum hfd_exit open_file(struct restore *r)
     return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, r->file, err.msg);
 }
 
-/* A database, or a log without one, is data. */
+/* A database is data, and so is what SQLite reads into one: its log and its journal. */
 static enum hfd_exit refuse_data(struct restore *r)
 {
-    static const char *const suffixes[] = {"", "-wal"};
+    static const char *const suffixes[] = {"", "-wal", "-journal"};
 
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         const char *path = hfd_arena_printf(&r->mem, "%s%s", r->db_path, suffixes[i]).p;
 
         if (path == NULL)
             return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
-        if (access(path, F_OK) == 0 || errno != ENOENT)
+        if (faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
             return fail(HFD_CONFLICT, path,
                         "there is data already, and a backup is not restored over it. Stop the "
                         "server and move this file away, or give another folder with --data");
@@ -151,10 +153,8 @@ static enum hfd_exit check_ids(struct restore *r)
 
 static void say_swept(const char *path)
 {
-    (void)fprintf(stderr,
-                  "hyperfleet-driver restore: removed %s, which a restore that was cut short had "
-                  "left\n",
-                  path);
+    hfd_cli_say(
+        "hyperfleet-driver restore: removed %s, which a restore that was cut short had left", path);
 }
 
 /* A folder of the data is held by its lock; one in TMPDIR may be beside those of others. */
@@ -178,10 +178,10 @@ static enum hfd_exit copy_file(struct restore *r)
     if (rc != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s", err.msg);
     r->has_draft = true;
-    to = open(r->draft_db, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    to = hfd_file_make(r->draft_db);
     if (to < 0)
         return fail(HFD_IO, r->draft_db, strerror(errno));
-    rc = hfd_backup_file_copy(r->fd, &r->note, to, &err);
+    rc = hfd_backup_file_copy(r->fd, &r->note, to, &r->meter, &err);
     if (rc == HFD_OK && fsync(to) != 0)
         rc = hfd_fail(&err, HFD_IO, "its copy cannot be written: %s", strerror(errno));
     (void)close(to);
@@ -192,6 +192,7 @@ static void show_damage(void *ctx, const char *text)
 {
     struct restore *r = ctx;
 
+    hfd_meter_clear(&r->meter);
     if (r->damaged++ < FINDINGS_SHOWN)
         (void)hfd_cli_fail(HFD_EXIT_DATA, "restore", "%s: %s", r->file, text);
 }
@@ -200,10 +201,11 @@ static void show_damage(void *ctx, const char *text)
 static hfd_rc txn_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct restore *r = arg;
-    hfd_rc rc = hfd_txn_check(tx, err);
+    struct hfd_row_findings findings = {.found = show_damage, .ctx = r, .meter = &r->meter};
+    hfd_rc rc = hfd_txn_check(tx, &r->meter, err);
 
     r->damaged = 0;
-    return rc == HFD_OK ? hfd_txn_check_rows(tx, show_damage, r, err) : rc;
+    return rc == HFD_OK ? hfd_txn_check_rows(tx, &findings, err) : rc;
 }
 
 /* Opens the draft as a server does: an older database is brought up to date. */
@@ -214,8 +216,10 @@ static enum hfd_exit check_draft(struct restore *r)
     struct hfd_store *store = NULL;
     struct hfd_err err = {0};
     bool keys_differ = false;
-    hfd_rc rc = hfd_store_open(&config, &store, &err);
+    hfd_rc rc;
 
+    hfd_meter_set(&r->meter, &(struct hfd_meter_at){.what = "opening the copy"});
+    rc = hfd_store_open(&config, &store, &err);
     if (rc == HFD_OK)
         rc = hfd_store_update_wait(store, txn_check, r, &err);
     if (rc == HFD_OK && r->damaged > 0)
@@ -250,8 +254,6 @@ static enum hfd_exit set_clock(struct restore *r)
                       "backup: set it right before the server starts\n");
     if (rc == HFD_OK)
         rc = hfd_steady_save(&clock, path, &err);
-    if (rc == HFD_OK)
-        rc = hfd_cli_give_to_owner(r->settings, path, &err);
     return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, path, err.msg);
 }
 
@@ -284,7 +286,8 @@ static enum hfd_exit move_rows(struct restore *r)
 {
     const struct hfd_store_place from = {.dir = r->draft}, to = hfd_cli_place(r->settings);
     char taken[HFD_TIME_TEXT_MAX];
-    struct hfd_move_config config = {.from = &from, .to = &to};
+    struct hfd_move_config config = {
+        .from = &from, .to = &to, .progress = hfd_move_show, .progress_ctx = &r->meter};
     struct hfd_move_result result;
     struct hfd_err err = {0};
     hfd_rc rc;
@@ -341,8 +344,12 @@ static enum hfd_exit run(struct restore *r)
     if (hfd_base_init(&err) != HFD_OK)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "%s", err.msg);
     hfd_arena_init(&r->mem, MEM_MAX);
-    for (; status == HFD_EXIT_OK && *steps != NULL; steps++)
+    hfd_meter_start(&r->meter);
+    for (; status == HFD_EXIT_OK && *steps != NULL; steps++) {
         status = (*steps)(r);
+        hfd_meter_clear(&r->meter);
+    }
+    hfd_meter_stop(&r->meter);
     if (r->has_draft)
         hfd_draft_remove(r->draft);
     if (r->draft_hold >= 0)
@@ -356,32 +363,25 @@ static enum hfd_exit run(struct restore *r)
     return status;
 }
 
-enum hfd_exit hfd_cmd_restore(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_restore(int argc, const char **argv)
 {
-    struct hfd_flags flags = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
+    struct hfd_flags flags = {
+        .command = "restore", .others = HFD_FLAG_SETTINGS, .place_max = HFD_FLAG_PLACES_MAX};
     struct restore r = {.fd = -1, .draft_hold = -1};
-    struct hfd_err err = {0};
-    enum hfd_exit status = HFD_EXIT_OK;
+    enum hfd_exit status;
 
-    if (flags.rest == NULL)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077);
-    if (hfd_flags_read(&flags, argc, argv, &err) != HFD_OK)
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "restore", "%s", err.msg);
-    else if (flags.place_count != 1)
-        status = hfd_cli_fail(HFD_EXIT_USAGE, "restore", "expected the name of one file");
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
+    if (flags.place_count != 1)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "restore", "expected the name of one file");
     r.file = flags.places[0];
-    if (status == HFD_EXIT_OK) {
-        struct hfd_cli_args args = {.argc = flags.rest_count, .argv = flags.rest};
-
-        status = hfd_cli_settings("restore", &args, &r.settings);
-    }
+    status = hfd_cli_settings(&flags, &r.settings);
     if (status == HFD_EXIT_OK) {
         r.postgres = hfd_settings_has_postgres(r.settings);
         status = run(&r);
     }
     hfd_settings_free(r.settings);
-    free(flags.rest);
     return status;
 }

@@ -3,35 +3,292 @@
  * closes the parts in reverse order. Signals are blocked in every thread and read here. Thread:
  * main.
  */
+#include "driver/adapters/aging.h"
+#include "driver/adapters/demo.h"
+#include "driver/backend/remote/remote.h"
 #include "driver/base/base.h"
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/base/file.h"
+#include "driver/base/log.h"
 #include "driver/base/steady.h"
+#include "driver/core/driver.h"
+#include "driver/core/keyring.h"
+#include "driver/fleet/fleet.h"
+#include "driver/replica/keeper.h"
+#include "handlers/cli/cli.h"
 #include "handlers/cli/look.h"
-#include "handlers/cli/serve_adapters.h"
+#include "handlers/cli/notify.h"
 #include "handlers/cli/serve_driver.h"
-#include "handlers/cli/serve_early.h"
 #include "handlers/cli/serve_greet.h"
+#include "handlers/cli/serve_hypershift.h"
 #include "handlers/cli/serve_keys.h"
-#include "handlers/cli/serve_notify.h"
-#include "handlers/cli/serve_ops.h"
-#include "handlers/cli/serve_remote.h"
-#include "handlers/cli/serve_replica.h"
 #include "handlers/cli/serve_reseal.h"
-#include "handlers/cli/serve_signals.h"
-#include "handlers/cli/serve_store.h"
-#include "handlers/http/address.h"
-#include "handlers/web/web.h"
 #include "handlers/http/routes.h"
 #include "handlers/http/server.h"
-#include "store/store.h"
+#include "handlers/web/web.h"
+#include "store/migrate.h"
 #include "store/sqlite/folder.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+/* ---- opening the store ---- */
+
+/*
+ * The store of `serve`: its configuration, and the wait for a database that cannot be reached at
+ * the start. Thread: main.
+ */
+
+/* Waits for a time. @return false: the server is to end. */
+typedef bool hfd_serve_pause_fn(void *ctx, int64_t pause_us);
+
+#define PAUSE_MIN_US (HFD_US_PER_S / 5)
+#define PAUSE_MAX_US (5 * HFD_US_PER_S)
+#define SAY_AGAIN_US (30 * HFD_US_PER_S)
+
+/* The wait for a database: it doubles its pauses, and logs each reason once in half a minute. */
+struct wait {
+    struct hfd_settings *settings;
+    int64_t pause_us;
+    int64_t said_us; /* when a reason was logged; 0 = never */
+    char said[256];  /* its beginning */
+};
+
+static void say(struct wait *w, const struct hfd_err *why)
+{
+    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+    char text[sizeof(w->said)];
+
+    (void)snprintf(text, sizeof(text), "%s", why->msg);
+    if (w->said_us != 0 && strcmp(text, w->said) == 0 && now_us - w->said_us < SAY_AGAIN_US)
+        return;
+    memcpy(w->said, text, sizeof(w->said));
+    w->said_us = now_us;
+    HFD_LOG(HFD_LOG_WARN, "waiting for the database: not ready until it can be reached",
+            HFD_LOG_CSTR("store", hfd_cli_place_text(w->settings)),
+            HFD_LOG_CSTR("error", why->msg));
+}
+
+static enum hfd_exit exit_of(hfd_rc rc)
+{
+    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID || rc == HFD_CORRUPT)
+        return HFD_EXIT_DATA;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+/*
+ * Opens the store. While a PostgreSQL database cannot be reached it tries on, and logs the reason.
+ * Any other failure ends the attempt: a wrong password, a database without C collation.
+ * @param pause  called between two attempts
+ * @param out    gives; NULL if `pause` ended the wait
+ * @return OK (also with NULL), DATA, INTERNAL
+ */
+static enum hfd_exit serve_store_open(struct hfd_settings *settings, hfd_serve_pause_fn *pause,
+                                      void *ctx, struct hfd_store **out, struct hfd_err *err)
+{
+    const struct hfd_store_config config = {
+        .place = hfd_cli_place(settings),
+        .queue_max = (size_t)settings->store_queue_max,
+        .readers = (unsigned)settings->store_readers,
+        .read_timeout_us = settings->store_read_timeout_us,
+        .clock = &hfd_clock_system,
+    };
+    struct wait w = {.settings = settings, .pause_us = PAUSE_MIN_US};
+    hfd_rc rc;
+
+    if (settings->unused_data.len > 0)
+        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
+                HFD_LOG_STR("data", settings->unused_data));
+    for (;;) {
+        rc = hfd_store_open(&config, out, err);
+        if (rc != HFD_AWAY)
+            break;
+        say(&w, err);
+        if (!pause(ctx, w.pause_us))
+            return HFD_EXIT_OK;
+        w.pause_us = 2 * w.pause_us < PAUSE_MAX_US ? 2 * w.pause_us : PAUSE_MAX_US;
+    }
+    if (rc == HFD_OK && w.said_us != 0)
+        HFD_LOG(HFD_LOG_INFO, "the database can be reached",
+                HFD_LOG_CSTR("store", hfd_cli_place_text(settings)));
+    return exit_of(rc);
+}
+
+/* ---- replicas ---- */
+
+/*
+ * This server as one of several on a PostgreSQL database (driver/replica/keeper.h). With SQLite
+ * there is none. Thread: main.
+ */
+
+#define KEY_IDS_MAX 1024
+#define NAME_MAX_BYTES 256
+
+/* The ids of a ring, with commas between them. */
+static void name_keys(const struct hfd_keyring *ring, char out[KEY_IDS_MAX])
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
+        struct hfd_key_view key;
+
+        hfd_keyring_view(ring, i, &key);
+        if (len + sizeof(key.name) + 1 > KEY_IDS_MAX)
+            return;
+        len += (size_t)snprintf(out + len, KEY_IDS_MAX - len, "%s%s", i > 0 ? "," : "", key.name);
+    }
+}
+
+/*
+ * Starts the keeper, and gives the driver's fingerprint the epoch of the settings.
+ * @param driver  complete
+ * @param out     gives; NULL with SQLite
+ * @return OK, DATA (the database failed), INTERNAL
+ */
+static enum hfd_exit serve_replica_open(const struct hfd_settings *settings,
+                                        struct hfd_driver *driver, struct hfd_store *store,
+                                        struct hfd_keeper **out, struct hfd_err *err)
+{
+    char name[NAME_MAX_BYTES] = "";
+    char key_ids[KEY_IDS_MAX];
+    const struct hfd_keeper_config config = {
+        .store = store,
+        .clock = &hfd_clock_boot,
+        .rng = &hfd_rng_system,
+        .name = name,
+        .schema = (int64_t)hfd_migrations_count,
+        .key_ids = key_ids,
+        .settings = {driver->fleet.settings_fingerprint, hfd_driver_rules_fingerprint(driver)},
+    };
+    hfd_rc rc;
+
+    *out = NULL;
+    if (!hfd_settings_has_postgres(settings) || store == NULL)
+        return HFD_EXIT_OK;
+    if (gethostname(name, sizeof(name) - 1) != 0)
+        name[0] = '\0'; /* it may have written some */
+    name_keys(driver->ring, key_ids);
+    rc = hfd_keeper_start(&config, out, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
+    driver->fleet.settings_fingerprint =
+        hfd_fleet_fingerprint_of_epoch(driver->fleet.settings_fingerprint, hfd_keeper_epoch(*out));
+    return HFD_EXIT_OK;
+}
+
+/* The driver has another key ring. Accepts NULL. */
+static void serve_replica_keys(struct hfd_keeper *keeper, const struct hfd_keyring *ring)
+{
+    char key_ids[KEY_IDS_MAX];
+
+    if (keeper == NULL)
+        return;
+    name_keys(ring, key_ids);
+    hfd_keeper_set_keys(keeper, key_ids);
+}
+
+/*
+ * Logs why the store takes no more work. Accepts NULL.
+ * @return DATA (the database needs a newer program), INTERNAL (the store failed)
+ */
+static enum hfd_exit serve_replica_broken(struct hfd_keeper *keeper)
+{
+    struct hfd_keeper_state state = {.shut_out = false};
+
+    if (keeper != NULL)
+        hfd_keeper_state(keeper, &state);
+    if (state.shut_out) {
+        HFD_LOG(HFD_LOG_ERROR, "stopping: the database needs a newer version of this program");
+        return HFD_EXIT_DATA;
+    }
+    HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
+    return HFD_EXIT_INTERNAL;
+}
+
+/* ---- adapters inside the server ---- */
+
+/* The adapters that run inside `serve`, each with its thread. Thread: main. */
+
+struct hfd_serve_adapters {
+    struct hfd_aging *aging;
+    struct hfd_demo *demo;
+    struct hfd_serve_hypershift hypershift; /* opened and closed by its own functions */
+};
+
+struct hfd_serve_adapters_parts {
+    const struct hfd_settings *settings;
+    struct hfd_store *store;
+    const struct hfd_driver *driver;
+    const struct hfd_clock *clock;
+    struct hfd_keeper *keeper; /* NULL = the only server */
+};
+
+static hfd_rc start_aging(struct hfd_serve_adapters *a, const struct hfd_serve_adapters_parts *p,
+                          struct hfd_err *err)
+{
+    const struct hfd_aging_config config = {
+        .store = p->store,
+        .keeper = p->keeper,
+        .driver = p->driver,
+        .clock = p->clock,
+        .folder = p->keeper == NULL ? p->settings->data.p : NULL,
+    };
+
+    return hfd_aging_start(&config, &a->aging, err);
+}
+
+static hfd_rc start_demo(struct hfd_serve_adapters *a, const struct hfd_serve_adapters_parts *p,
+                         struct hfd_err *err)
+{
+    const struct hfd_demo_config config = {
+        .store = p->store,
+        .keeper = p->keeper,
+        .driver = p->driver,
+        .clock = p->clock,
+        .total_us = p->settings->demo_us,
+    };
+
+    return config.total_us >= 0 ? hfd_demo_start(&config, &a->demo, err) : HFD_OK;
+}
+
+static void serve_adapters_stop(struct hfd_serve_adapters *a);
+
+/*
+ * Starts those that the settings turn on. If one does not start, stops the others.
+ * @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM
+ */
+static hfd_rc serve_adapters_start(struct hfd_serve_adapters *a,
+                                   const struct hfd_serve_adapters_parts *p, struct hfd_err *err)
+{
+    const struct hfd_serve_hypershift_parts parts = {p->store, p->driver, p->clock, p->keeper};
+    hfd_rc rc = start_aging(a, p, err);
+
+    if (rc == HFD_OK)
+        rc = start_demo(a, p, err);
+    if (rc == HFD_OK)
+        rc = hfd_serve_hypershift_start(&a->hypershift, &parts, err);
+    if (rc != HFD_OK)
+        serve_adapters_stop(a);
+    return rc;
+}
+
+/* Stops them. */
+static void serve_adapters_stop(struct hfd_serve_adapters *a)
+{
+    hfd_serve_hypershift_stop(&a->hypershift);
+    hfd_demo_stop(&a->demo);
+    hfd_aging_stop(&a->aging);
+}
+
+/* ---- the server's parts ---- */
 
 #define WATCH_MS 2000 /* how often files that may change are looked at */
 /* Time to close after the store has failed, when open work cannot finish. */
@@ -60,7 +317,37 @@ struct serve {
     struct hfd_serve_adapters adapters;
     enum hfd_exit status; /* exit status so far */
     bool ended;           /* by a signal, before all parts were open */
+    struct stat config_seen, files_seen[HFD_SETTING_COUNT]; /* of files that are read once */
 };
+
+/* --- files that are read at a start only --- */
+
+/* Notes the state of a file, or says that it is another one than at the start. */
+static void look_once(const char *setting, hfd_slice path, struct stat *seen, bool starting)
+{
+    struct stat now = {0};
+
+    if (path.len == 0)
+        return;
+    (void)stat(path.p, &now); /* all zero when it is gone */
+    if (!starting && !hfd_file_same(&now, seen))
+        HFD_LOG(HFD_LOG_WARN,
+                "a changed file is read at a restart only; what was read at the start stays in use",
+                HFD_LOG_CSTR("setting", setting), HFD_LOG_STR("path", path));
+    *seen = now;
+}
+
+static void look_at_fixed_files(struct serve *s, bool starting)
+{
+    look_once("config", s->settings->file, &s->config_seen, starting);
+    for (size_t i = 0; i < hfd_setting_file_count; i++) {
+        const enum hfd_setting which = hfd_setting_files[i].which;
+
+        if (hfd_setting_files[i].reads == HFD_READS_STARTS)
+            look_once(hfd_setting_key(which), hfd_setting_path(s->settings, which),
+                      &s->files_seen[which], starting);
+    }
+}
 
 /* --- signals --- */
 
@@ -117,6 +404,7 @@ static enum hfd_exit look_at_settings(struct serve *s, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_look_settings(s->settings, log_odd, s);
+    look_at_fixed_files(s, true);
     rc = hfd_cli_need(s->settings, HFD_SETTING_keys, err);
     if (rc == HFD_OK)
         rc = hfd_look_files(s->settings, NULL, NULL, err);
@@ -315,7 +603,7 @@ static void close_early(struct serve *s)
 
 static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 {
-    const enum hfd_exit status = hfd_serve_store_open(s->settings, pause_start, s, &s->store, err);
+    const enum hfd_exit status = serve_store_open(s->settings, pause_start, s, &s->store, err);
 
     if (s->store != NULL)
         hfd_store_on_broken(s->store, on_broken, s);
@@ -329,7 +617,7 @@ static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
 
 static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_replica_open(s->settings, &s->driver, s->store, &s->keeper, err);
+    return serve_replica_open(s->settings, &s->driver, s->store, &s->keeper, err);
 }
 
 static void close_replica(struct serve *s)
@@ -428,12 +716,12 @@ static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
     const struct hfd_serve_adapters_parts parts = {s->settings, s->store, &s->driver, s->clock,
                                                    s->keeper};
 
-    return exit_of_look(hfd_serve_adapters_start(&s->adapters, &parts, err));
+    return exit_of_look(serve_adapters_start(&s->adapters, &parts, err));
 }
 
 static void stop_adapters(struct serve *s)
 {
-    hfd_serve_adapters_stop(&s->adapters);
+    serve_adapters_stop(&s->adapters);
 }
 
 /* --- the whole --- */
@@ -464,9 +752,9 @@ static const struct {
     {"remote", open_remote, close_remote},
     {"guard", start_guard, stop_guard},
     {"listeners", open_server, close_server},
-    {"loops", start_server, stop_server},
     {"adapters", start_adapters, stop_adapters},
     {"sealing again", start_reseal, stop_reseal},
+    {"loops", start_server, stop_server}, /* last: a stop waits for no thread before it drains */
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
 
@@ -481,12 +769,14 @@ static void close_steps(struct serve *s, size_t opened)
 static void reload(struct serve *s)
 {
     hfd_serve_notify_reloading(&s->notify);
+    look_at_fixed_files(s, false);
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
+    hfd_serve_hypershift_reload(&s->adapters.hypershift);
     hfd_server_watch(s->server, true);
     hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
-    hfd_serve_replica_keys(s->keeper, s->driver.ring);
+    serve_replica_keys(s->keeper, s->driver.ring);
     hfd_serve_reseal_wake(s->reseal);
     hfd_serve_notify_ready(&s->notify);
 }
@@ -497,7 +787,7 @@ static void watch_files(struct serve *s)
     hfd_server_watch(s->server, false);
     if (hfd_settings_has_postgres(s->settings) &&
         hfd_serve_keys_look(&s->keys, s->store, &s->driver)) {
-        hfd_serve_replica_keys(s->keeper, s->driver.ring);
+        serve_replica_keys(s->keeper, s->driver.ring);
         hfd_serve_reseal_wake(s->reseal);
     }
 }
@@ -532,7 +822,7 @@ static uint32_t wait_for_the_end(struct serve *s)
             return 0;
         }
         if (fds[1].revents != 0) {
-            s->status = hfd_serve_replica_broken(s->keeper);
+            s->status = serve_replica_broken(s->keeper);
             return 0;
         }
         if (fds[0].revents != 0)
@@ -577,16 +867,18 @@ static void run(struct serve *s)
     close_signals(s);
 }
 
-enum hfd_exit hfd_cmd_serve(int argc, const char *const *argv)
+enum hfd_exit hfd_cmd_serve(int argc, const char **argv)
 {
     struct serve s = {.signal_fd = -1, .broken_fd = -1, .notify.to.fd = -1, .status = HFD_EXIT_OK};
-    struct hfd_cli_args args = {.argc = argc, .argv = argv};
+    struct hfd_flags flags = {.command = "serve", .others = HFD_FLAG_ALL};
     struct hfd_err err = {0};
 
+    if (!hfd_cli_read(&flags, argc, argv, &s.status))
+        return s.status;
     hfd_serve_signals_block(); /* before the first thread, so that all threads block them */
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(077);
-    s.status = hfd_cli_settings("serve", &args, &s.settings);
+    s.status = hfd_cli_settings(&flags, &s.settings);
     if (s.status != HFD_EXIT_OK)
         return s.status;
     hfd_log_set_level(s.settings->log_level);

@@ -3,12 +3,11 @@
  * alone on stdout; only its hash is kept. Thread: main.
  */
 #include "driver/base/base.h"
-#include "handlers/auth/token_file.h"
+#include "handlers/auth/token.h"
 #include "handlers/cli/ask.h"
-#include "handlers/client/flags.h"
-#include "store/rows_token.h"
 #include "store/migrate.h"
 #include "store/postgres/facts.h"
+#include "store/rows_replica.h"
 #include "store/sqlite/folder.h"
 
 #include <curl/curl.h>
@@ -20,16 +19,17 @@
 #include <unistd.h>
 
 #define OUTPUT_MAX ((size_t)4 * 1024 * 1024)
-#define SCOPES_MAX 256
+#define SCOPES_MAX 4096
+#define CELL_COLUMNS 24
 #define REQUEST_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 #define LIST_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
 /* The flags of this command; the others are settings. */
 struct request {
     hfd_slice name, expires;
-    hfd_scopes scopes;
-    const char **rest;
-    int rest_count;
+    struct hfd_grant grant;         /* borrows from scopes */
+    struct hfd_buf scopes;          /* of all flags */
+    bool is_new;                    /* create: for a server that has not started yet */
     struct hfd_cli_address address; /* list: of a server elsewhere */
     struct hfd_settings *settings;  /* NULL with an address */
 };
@@ -44,52 +44,35 @@ static enum hfd_exit exit_of(hfd_rc rc, const struct hfd_err *err)
 
 /* ---- flags ---- */
 
-static hfd_rc take_flag(struct request *r, hfd_slice flag, hfd_slice value, struct hfd_err *err)
+static hfd_rc take_name(void *ctx, const char *value, struct hfd_err *err)
 {
-    struct hfd_err why;
-    hfd_scopes scopes = 0;
+    struct request *r = ctx;
+
+    r->name = hfd_slice_of(value);
+    return hfd_token_name_check(r->name, err);
+}
+
+static hfd_rc take_scope(void *ctx, const char *value, struct hfd_err *err)
+{
+    struct request *r = ctx;
+
+    if (r->scopes.len > 0)
+        hfd_buf_addc(&r->scopes, ',');
+    hfd_buf_add(&r->scopes, hfd_slice_of(value));
+    return r->scopes.rc == HFD_OK
+               ? hfd_grant_parse(hfd_buf_slice(&r->scopes), &r->grant, err)
+               : hfd_fail(err, r->scopes.rc, "expected at most %d bytes", SCOPES_MAX);
+}
+
+static hfd_rc take_expires(void *ctx, const char *value, struct hfd_err *err)
+{
+    struct request *r = ctx;
     int64_t us;
     hfd_rc rc;
 
-    if (hfd_slice_is(flag, "--name")) {
-        r->name = value;
-        rc = hfd_token_name_check(value, &why);
-    } else if (hfd_slice_is(flag, "--scope")) {
-        rc = hfd_scopes_parse(value, &scopes, &why);
-        r->scopes |= scopes;
-    } else {
-        r->expires = value;
-        rc = hfd_parse_duration_us(value, &us, &why);
-        if (rc == HFD_OK && us == 0)
-            rc = hfd_fail(&why, HFD_INVALID, "expected a duration above 0");
-    }
-    return rc == HFD_OK ? rc : hfd_fail(err, rc, "%.*s: %s", HFD_SLICE_FMT(flag), why.msg);
-}
-
-/* Takes the flags of this command out of argv. */
-static hfd_rc parse_flags(struct request *r, int argc, const char *const *argv, struct hfd_err *err)
-{
-    static const char *const own[] = {"--name", "--scope", "--expires"};
-    hfd_rc rc = HFD_OK;
-
-    for (int at = 0; at < argc && rc == HFD_OK; at++) {
-        const char *equals = strchr(argv[at], '=');
-        const hfd_slice flag = {argv[at],
-                                equals != NULL ? (size_t)(equals - argv[at]) : strlen(argv[at])};
-        bool mine = false;
-
-        for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-            mine = mine || hfd_slice_is(flag, own[i]);
-        if (!mine)
-            r->rest[r->rest_count++] = argv[at];
-        else if (equals != NULL)
-            rc = take_flag(r, flag, hfd_slice_of(equals + 1), err);
-        else if (at + 1 < argc)
-            rc = take_flag(r, flag, hfd_slice_of(argv[++at]), err);
-        else
-            rc = hfd_fail(err, HFD_INVALID, "%.*s: expected a value", HFD_SLICE_FMT(flag));
-    }
-    return rc;
+    r->expires = hfd_slice_of(value);
+    rc = hfd_parse_duration_us(r->expires, &us, err);
+    return rc == HFD_OK && us == 0 ? hfd_fail(err, HFD_INVALID, "expected a duration above 0") : rc;
 }
 
 /* ---- create and revoke ---- */
@@ -123,7 +106,7 @@ static hfd_rc add_token(struct hfd_token_list *list, struct hfd_arena *mem, void
                         HFD_TOKENS_MAX);
     token = &items[list->count];
     *token = (struct hfd_token){
-        .name = r->name, .scopes = r->scopes, .created_us = hfd_clock_wall_us(&hfd_clock_system)};
+        .name = r->name, .grant = r->grant, .created_us = hfd_clock_wall_us(&hfd_clock_system)};
     token->created_us -= token->created_us % HFD_US_PER_S;
     if (r->expires.len > 0 && hfd_parse_duration_us(r->expires, &us, err) == HFD_OK)
         token->expires_us = token->created_us + us;
@@ -140,14 +123,18 @@ static enum hfd_exit create_token(struct request *r, struct hfd_buf *b)
     struct hfd_err err = {0};
     hfd_rc rc = HFD_OK;
 
-    if (r->name.len == 0 || r->scopes == 0)
+    if (r->name.len == 0 || r->grant.scopes == 0)
         return hfd_cli_fail(HFD_EXIT_USAGE, "token create",
                             "expected --name NAME and --scope "
                             "SCOPE[,SCOPE]");
     if (edit.path == NULL)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "token create", "out of memory");
-    if (r->settings->auth_tokens_file.len == 0 && !hfd_settings_has_postgres(r->settings))
-        rc = hfd_cli_make_data(r->settings, &err);
+    if (r->settings->auth_tokens_file.len == 0 && !hfd_settings_has_postgres(r->settings)) {
+        if (!r->is_new && access(edit.path, F_OK) != 0) /* a file of tokens is one in use */
+            rc = hfd_cli_need_store(r->settings, true, &err);
+        if (rc == HFD_OK)
+            rc = hfd_cli_make_data(r->settings, &err);
+    }
     hfd_token_make(&hfd_rng_system, c.text);
     if (rc == HFD_OK)
         rc = hfd_token_file_edit(&edit, &err);
@@ -286,7 +273,7 @@ static void find_uses(struct hfd_settings *s, struct known *known)
         why = rc == HFD_CONFLICT ? ask_server(s, known) : err.msg;
     }
     if (why != NULL)
-        (void)fprintf(stderr, "hyperfleet-driver token list: last uses are not known: %s\n", why);
+        hfd_cli_say("hyperfleet-driver token list: last uses are not known: %s", why);
 }
 
 static void add_head(struct hfd_buf *b)
@@ -310,15 +297,28 @@ static void add_time(struct hfd_buf *b, int64_t at_us)
     hfd_buf_addf(b, "  %-20s", text);
 }
 
+static void add_cell(struct hfd_buf *b, hfd_slice text)
+{
+    const size_t end = b->len + CELL_COLUMNS;
+
+    hfd_buf_show(b, text);
+    while (b->rc == HFD_OK && b->len < end)
+        hfd_buf_addc(b, ' ');
+}
+
 static void add_row(struct hfd_buf *b, const struct row *row)
 {
     const hfd_slice from = row->from.len > 0 ? row->from : HFD_SLICE("-");
 
-    hfd_buf_addf(b, "%-24.*s  %-24.*s", HFD_SLICE_FMT(row->name), HFD_SLICE_FMT(row->scopes));
+    add_cell(b, row->name);
+    hfd_buf_lit(b, "  ");
+    add_cell(b, row->scopes);
     add_time(b, row->created_us);
     add_time(b, row->expires_us);
     add_time(b, row->used_us);
-    hfd_buf_addf(b, "  %.*s\n", HFD_SLICE_FMT(from));
+    hfd_buf_lit(b, "  ");
+    hfd_buf_show(b, from);
+    hfd_buf_addc(b, '\n');
 }
 
 static void list_one(struct hfd_buf *b, const struct hfd_token *t, const struct known *known)
@@ -335,7 +335,7 @@ static void list_one(struct hfd_buf *b, const struct hfd_token *t, const struct 
         row.from = use->from;
     }
     hfd_buf_init(&scopes, SCOPES_MAX);
-    hfd_scopes_format(&scopes, t->scopes);
+    hfd_grant_format(&scopes, &t->grant, false);
     row.scopes = hfd_buf_slice(&scopes);
     add_row(b, &row);
     hfd_buf_fini(&scopes);
@@ -354,8 +354,8 @@ static enum hfd_exit list_tokens(struct request *r, struct hfd_buf *b)
         (void)hfd_fail_nomem(&err, "list the tokens");
     else
         rc = hfd_token_file_read(path, &known.mem, &tokens, &err);
-    if (rc == HFD_NOT_FOUND)
-        rc = HFD_OK; /* and there are no tokens */
+    if (rc == HFD_NOT_FOUND) /* there are no tokens, or this is not the folder */
+        rc = hfd_cli_need_store(r->settings, false, &err);
     if (rc == HFD_OK && tokens.count > 0)
         find_uses(r->settings, &known);
     if (rc == HFD_OK)
@@ -407,6 +407,8 @@ static enum hfd_exit take_answer(const struct request *r, const struct hfd_clien
     const char *message = json_string_value(json_object_get(doc, "message"));
     enum hfd_exit status = HFD_EXIT_OK;
 
+    if (a->status == 401 && r->address.token_file == NULL)
+        message = HFD_CLI_LOGIN_TEXT("admin");
     if (a->status == 0) {
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, "token list", "%s: %s", r->address.ops_url, a->why);
     } else if (a->status != 200 || !json_is_array(items)) {
@@ -449,13 +451,12 @@ static enum hfd_exit list_elsewhere(const struct request *r, struct hfd_buf *b)
 
 typedef enum hfd_exit sub_fn(struct request *r, struct hfd_buf *b);
 
-static enum hfd_exit run(struct request *r, sub_fn *fn)
+static enum hfd_exit run(struct request *r, sub_fn *fn, const struct hfd_flags *flags)
 {
-    struct hfd_cli_args args = {.argc = r->rest_count, .argv = r->rest};
     struct hfd_err err = {0};
     struct hfd_buf b;
     const bool elsewhere = r->address.ops_url != NULL;
-    enum hfd_exit status = elsewhere ? HFD_EXIT_OK : hfd_cli_settings("token", &args, &r->settings);
+    enum hfd_exit status = elsewhere ? HFD_EXIT_OK : hfd_cli_settings(flags, &r->settings);
 
     if (status != HFD_EXIT_OK)
         return status;
@@ -476,76 +477,98 @@ static enum hfd_exit run(struct request *r, sub_fn *fn)
     return status;
 }
 
+#define CREATE_FLAGS 4 /* the first ones of the table; the others belong to list */
+
 /* Takes the address of a server elsewhere out of the arguments that are left. */
-static hfd_rc take_address(struct request *r, struct hfd_err *err)
+static enum hfd_exit take_address(struct request *r, struct hfd_flags *flags)
 {
     struct hfd_cli_address *a = &r->address;
-    const struct hfd_flag table[] = {
-        {"--url", NULL, HFD_FLAG_TEXT, &a->url, "URL", NULL},
-        {"--ops-url", NULL, HFD_FLAG_TEXT, &a->ops_url, "URL", NULL},
-        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &a->token_file, "FILE", NULL},
-        {"--ca-file", NULL, HFD_FLAG_TEXT, &a->ca_file, "FILE", NULL},
-    };
-    /* It writes behind what it has read. */
-    struct hfd_flags flags = {
-        .table = table, .count = sizeof(table) / sizeof(table[0]), .rest = r->rest};
-    hfd_rc rc = hfd_flags_read(&flags, r->rest_count, r->rest, err);
-    const bool main_only = a->url != NULL;
+    struct hfd_flags own = {.command = "token list",
+                            .table = flags->table + CREATE_FLAGS,
+                            .count = flags->count - CREATE_FLAGS,
+                            .others = HFD_FLAG_SETTINGS};
+    struct hfd_err err = {0};
+    enum hfd_exit status;
+    bool main_only;
 
-    if (rc == HFD_OK && flags.place_count > 0)
-        rc = hfd_fail(err, HFD_INVALID, "unexpected argument %.60s", flags.places[0]);
-    if (rc != HFD_OK)
-        return rc;
-    r->rest_count = flags.rest_count;
-    if (!hfd_cli_address_complete(a, &(struct hfd_cli_args){r->rest_count, r->rest, NULL, false},
-                                  err))
-        return HFD_INVALID;
-    if (a->ops_url == NULL && main_only)
-        return hfd_fail(err, HFD_INVALID,
-                        "--url: the ops listener has the list of tokens: give --ops-url");
-    return HFD_OK;
-}
-
-static enum hfd_exit prepare(struct request *r, sub_fn *fn, int argc, const char *const *argv)
-{
-    const bool named = fn == revoke_token;
-    struct hfd_err err;
-
-    if (named && (argc < 1 || argv[0][0] == '-'))
-        return hfd_cli_fail(HFD_EXIT_USAGE, "token revoke", "expected the name of a token");
-    if (parse_flags(r, argc - named, argv + named, &err) != HFD_OK)
-        return hfd_cli_fail(HFD_EXIT_USAGE, "token", "%s", err.msg);
-    if (fn != create_token && (r->name.len > 0 || r->scopes != 0 || r->expires.len > 0))
-        return hfd_cli_fail(HFD_EXIT_USAGE, "token",
-                            "--name, --scope and --expires belong to create");
-    if (named)
-        r->name = hfd_slice_of(argv[0]);
-    if (fn == list_tokens && take_address(r, &err) != HFD_OK)
+    if (!hfd_cli_read(&own, flags->rest_count, flags->rest, &status))
+        return status;
+    flags->rest_count = own.rest_count;
+    main_only = a->url != NULL;
+    if (!hfd_cli_address_complete(a, flags, &err))
         return hfd_cli_fail(HFD_EXIT_USAGE, "token list", "%s", err.msg);
+    if (a->ops_url == NULL && main_only)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token list",
+                            "--url: the ops listener has the list of tokens: give --ops-url");
     return HFD_EXIT_OK;
 }
 
-enum hfd_exit hfd_cmd_token(int argc, const char *const *argv)
+static enum hfd_exit prepare(struct request *r, sub_fn *fn, struct hfd_flags *flags, int argc,
+                             const char **argv)
+{
+    const bool named = fn == revoke_token;
+    const size_t count = flags->count;
+    enum hfd_exit status;
+
+    if (named && (argc < 1 || argv[0][0] == '-'))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token revoke", "expected the name of a token");
+    flags->count = CREATE_FLAGS;
+    if (!hfd_cli_read(flags, argc - named, argv + named, &status))
+        return status;
+    flags->count = count;
+    if (fn != create_token &&
+        (r->name.len > 0 || r->grant.scopes != 0 || r->expires.len > 0 || r->is_new))
+        return hfd_cli_fail(HFD_EXIT_USAGE, "token",
+                            "--name, --scope, --expires and --new belong to create");
+    if (named)
+        r->name = hfd_slice_of(argv[0]);
+    return fn == list_tokens ? take_address(r, flags) : HFD_EXIT_OK;
+}
+
+enum hfd_exit hfd_cmd_token(int argc, const char **argv)
 {
     static const struct {
         const char *name;
         sub_fn *fn;
     } subs[] = {{"create", create_token}, {"list", list_tokens}, {"revoke", revoke_token}};
-    struct request r = {.rest = calloc((size_t)argc + 1, sizeof(char *))};
+    struct request r = {.is_new = false};
+    struct hfd_flag_call name = {take_name, &r}, scope = {take_scope, &r},
+                         expires = {take_expires, &r};
+    const struct hfd_flag table[] = {
+        {"--name", NULL, HFD_FLAG_CALL, &name, "NAME", "create: the name of the caller"},
+        {"--scope", NULL, HFD_FLAG_CALL, &scope, "SCOPE[,SCOPE]",
+         "create: driver, fleet-read, adapter, fleet-write, view or admin; adapter=NAME for one "
+         "adapter"},
+        {"--expires", NULL, HFD_FLAG_CALL, &expires, "DURATION",
+         "create: the token is not valid after this time"},
+        {"--new", NULL, HFD_FLAG_SWITCH, &r.is_new, NULL,
+         "create: before the first start of the server, in a new data folder"},
+        {"--url", NULL, HFD_FLAG_TEXT, &r.address.url, "URL", NULL},
+        {"--ops-url", NULL, HFD_FLAG_TEXT, &r.address.ops_url, "URL",
+         "list: the ops listener of a server elsewhere (HFD_OPS_URL)"},
+        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &r.address.token_file, "FILE",
+         "list: a bearer token with the scope admin"},
+        {"--ca-file", NULL, HFD_FLAG_TEXT, &r.address.ca_file, "FILE",
+         "list: certificates to trust"},
+    };
+    struct hfd_flags flags = {.command = "token", HFD_FLAG_TABLE(table), .others = HFD_FLAG_ALL};
     enum hfd_exit status;
     sub_fn *fn = NULL;
 
-    if (r.rest == NULL)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "out of memory");
+    if (argc == 1 && strcmp(argv[0], "--help") == 0) {
+        (void)hfd_cli_read(&flags, argc, argv, &status);
+        return status;
+    }
+    hfd_buf_init(&r.scopes, SCOPES_MAX);
     for (size_t i = 0; argc > 0 && i < sizeof(subs) / sizeof(subs[0]); i++)
         if (strcmp(argv[0], subs[i].name) == 0)
             fn = subs[i].fn;
-    status = fn != NULL ? prepare(&r, fn, argc - 1, argv + 1)
+    status = fn != NULL ? prepare(&r, fn, &flags, argc - 1, argv + 1)
                         : hfd_cli_fail(HFD_EXIT_USAGE, "token",
                                        "expected create, list or revoke, got %.60s",
                                        argc > 0 ? argv[0] : "nothing");
     if (status == HFD_EXIT_OK && fn != NULL)
-        status = run(&r, fn);
-    free(r.rest);
+        status = run(&r, fn, &flags);
+    hfd_buf_fini(&r.scopes);
     return status;
 }

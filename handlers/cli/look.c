@@ -7,7 +7,9 @@
 #include "handlers/http/tls.h"
 #include "store/postgres/password.h"
 
+#include <errno.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 void hfd_look_open_text(unsigned mode, char *out)
 {
@@ -55,6 +57,15 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_
     struct hfd_err why = {0};
     hfd_rc rc;
 
+    for (size_t i = 0; i < hfd_setting_file_count; i++) {
+        const enum hfd_setting which = hfd_setting_files[i].which;
+
+        /* The server opens no file without an effect. A wrong name is an error all the same. */
+        if (hfd_settings_lacks(s, which) != NULL && hfd_setting_path(s, which).len > 0 &&
+            access(hfd_setting_path(s, which).p, R_OK) != 0)
+            return hfd_settings_refuse(s, which, err, "%.160s: %s", hfd_setting_path(s, which).p,
+                                       strerror(errno));
+    }
     if (!hfd_look_is_remote(s))
         return HFD_OK;
     rc = hfd_remote_files_check(&config, on_open, ctx, &why);
@@ -167,6 +178,14 @@ void hfd_look_settings(const struct hfd_settings *s, hfd_look_fn *on_odd, void *
                        "enableServiceLinks: false",
                        (int)(s->links.len < 400 ? s->links.len : 400), s->links.p);
         on_odd(ctx, "environment", text);
+    }
+    for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
+        const char *lacks = hfd_settings_lacks(s, (enum hfd_setting)i);
+
+        if (lacks == NULL)
+            continue;
+        (void)snprintf(text, sizeof(text), "has no effect without %s", lacks);
+        on_odd(ctx, hfd_setting_key((enum hfd_setting)i), text);
     }
     if (hfd_look_is_remote(s))
         return; /* the remote has its own required adapters */

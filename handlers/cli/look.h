@@ -31,7 +31,7 @@ bool hfd_look_is_remote(const struct hfd_settings *s);
 struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s);
 
 /**
- * Checks that the files of remote.* exist and match.
+ * Checks that the files of remote.* exist and match, and those of settings without an effect exist.
  * @param on_open  receives secret files that every user may read; may be NULL
  * @return HFD_OK, HFD_INVALID or HFD_IO (with place, key, file and reason), HFD_NOMEM
  */

@@ -2,6 +2,7 @@
  * The program: finds the command and runs it. The table of commands is in cli.h; it also makes the
  * help. Thread: main.
  */
+#include "driver/base/nearest.h"
 #include "handlers/cli/cli.h"
 #include "handlers/settings/settings_show.h"
 
@@ -10,6 +11,25 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+/* ---- version ---- */
+
+enum hfd_exit hfd_cmd_version(int argc, const char **argv)
+{
+    enum hfd_exit status;
+    struct hfd_buf b;
+
+    if (!hfd_cli_read(&(struct hfd_flags){.command = "version", .others = HFD_FLAG_ALL}, argc, argv,
+                      &status))
+        return status;
+    if (argc > 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "version", "unexpected argument %.60s", argv[0]);
+    hfd_buf_init(&b, 256);
+    hfd_buf_lit(&b, "hyperfleet-driver " HFD_VERSION "\n");
+    return hfd_cli_print("version", &b);
+}
+
+/* ---- help ---- */
 
 #define HELP_MAX 65536
 
@@ -24,18 +44,11 @@ struct command {
 static const struct command commands[] = {HFD_COMMAND_LIST(ROW_)};
 #undef ROW_
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
-
 #define ROW_(name, status, text) {status, text},
 static const struct {
     int status;
     const char *text;
 } exits[] = {HFD_EXIT_LIST(ROW_)};
-#undef ROW_
-
-#define ROW_(command, name, value, text) {#command, name, value, text},
-static const struct {
-    const char *command, *name, *value, *text;
-} own_flags[] = {HFD_OWN_FLAG_LIST(ROW_)};
 #undef ROW_
 
 static const struct command *find_command(const char *name)
@@ -47,41 +60,41 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-static void add_commands(struct hfd_buf *b)
+#define ROW_(command, settings, examples) {#command, settings, examples},
+static const struct {
+    const char *command, *settings, *examples;
+} settings_users[] = {HFD_SETTINGS_USER_LIST(ROW_)};
+#undef ROW_
+
+/* Adds the settings that matter to a command, and its examples. */
+static void add_some_settings(struct hfd_buf *b, const struct command *about)
 {
-    hfd_buf_lit(b, "\nCommands:\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        hfd_buf_addf(b, "  %-8s %s\n", commands[i].name, commands[i].text);
-}
-
-static void add_own_flags(struct hfd_buf *b, const struct command *about)
-{
-    bool first = true;
-
-    for (size_t i = 0; i < sizeof(own_flags) / sizeof(own_flags[0]); i++) {
-        const char *value = own_flags[i].value;
-        char head[40];
-
-        if (strcmp(own_flags[i].command, about->name) != 0)
+    for (size_t i = 0; i < sizeof(settings_users) / sizeof(settings_users[0]); i++) {
+        if (strcmp(settings_users[i].command, about->name) != 0)
             continue;
-        if (first)
-            hfd_buf_lit(b, "\nFlags:\n");
-        first = false;
-        (void)snprintf(head, sizeof(head), "%s%s%s", own_flags[i].name, value != NULL ? " " : "",
-                       value != NULL ? value : "");
-        hfd_buf_addf(b, "  %-22s %s\n", head, own_flags[i].text);
+        hfd_buf_addf(b, "\nSettings:\n  %-22s %s\n", "--config FILE", "the file of settings");
+        hfd_settings_help_some(b, settings_users[i].settings);
+        hfd_buf_lit(b, "  All: hyperfleet-driver help settings\n\nExamples:\n");
+        for (const char *p = settings_users[i].examples; *p != '\0'; p += strlen(p) + 1)
+            hfd_buf_addf(b, "  hyperfleet-driver %s\n", p);
     }
 }
 
-static void add_settings(struct hfd_buf *b)
+static enum hfd_exit print_settings(void)
 {
-    hfd_buf_lit(b, "\nSettings, from the YAML file of --config FILE (or HFD_CONFIG), then the "
-                   "environment, then flags; later wins.\n"
-                   "The flag --log-level is the key log.level in the file (or level below log) and "
-                   "the variable HFD_LOG_LEVEL.\n"
-                   "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b].\n"
-                   "TIME: on, off, seconds or a duration. SWITCH: on or off.\n\n");
-    hfd_settings_help(b, false);
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, HELP_MAX);
+    hfd_buf_lit(&b,
+                "Settings, from a YAML file, then the environment, then flags; later wins. The "
+                "file is that of --config FILE, else of\n"
+                "HFD_CONFIG, else of an installed program " HFD_SETTINGS_FILE ".\n"
+                "The flag --log-level is the key log.level in the file (or level below log) and "
+                "the variable HFD_LOG_LEVEL.\n"
+                "DURATION: 90s, 45m, 1h30m. SIZE: 1048576, 512KiB, 1MiB. LIST: a, b or [a, b].\n"
+                "TIME: on, off, seconds or a duration. SWITCH: on or off.\n\n");
+    hfd_settings_help(&b, false);
+    return hfd_cli_print("help", &b);
 }
 
 static void add_exits(struct hfd_buf *b)
@@ -91,54 +104,103 @@ static void add_exits(struct hfd_buf *b)
         hfd_buf_addf(b, "  %2d  %s\n", exits[i].status, exits[i].text);
 }
 
-/* Prints the help of a command; NULL = of the program. */
-static enum hfd_exit print_help(const struct command *about)
+/* Prints the help of the program. */
+static enum hfd_exit print_help(void)
 {
-    static const char *const help[] = {"--help"};
     struct hfd_buf b;
 
-    /* A command with flags of its own knows them itself. */
-    if (about != NULL && strstr(about->args, "FLAGS") != NULL)
-        return about->fn(1, help);
     hfd_buf_init(&b, HELP_MAX);
-    if (about == NULL) {
-        hfd_buf_lit(&b, "Usage: hyperfleet-driver COMMAND [ARGUMENTS]\n\n"
-                        "A Humanitec driver for HyperFleet clusters and nodepools.\n"
-                        "Try it: hyperfleet-driver serve --demo\n");
-    } else {
-        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name,
-                     about->args[0] != '\0' ? " " : "", about->args, about->text);
-        add_own_flags(&b, about);
-    }
-    add_commands(&b);
-    if (about == NULL || strstr(about->args, "SETTINGS") != NULL)
-        add_settings(&b);
+    hfd_buf_lit(&b, "Usage: hyperfleet-driver COMMAND [ARGUMENTS]\n\n"
+                    "A Humanitec driver for HyperFleet clusters and nodepools.\n"
+                    "Try it: hyperfleet-driver serve --demo\n\nCommands:\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        hfd_buf_addf(&b, "  %-8s %s\n", commands[i].name, commands[i].text);
     add_exits(&b);
     return hfd_cli_print("help", &b);
 }
 
-/* Prints the error and the list of commands. */
-static enum hfd_exit unknown_command(const char *name)
+/* Prints the help of a command with these flags. */
+static enum hfd_exit print_command(const struct hfd_flags *flags)
 {
-    if (name == NULL)
-        (void)fprintf(stderr, "hyperfleet-driver: expected a command\n");
-    else
-        (void)fprintf(stderr, "hyperfleet-driver: unknown command %.60s\n", name);
-    (void)fprintf(stderr, "Commands:\n");
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        (void)fprintf(stderr, "  %-8s %s\n", commands[i].name, commands[i].text);
-    return HFD_EXIT_USAGE;
+    const size_t len = strcspn(flags->command, " ");
+    const struct command *about = commands;
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, HELP_MAX);
+    if (flags->usage != NULL) {
+        hfd_buf_addf(&b, "Usage: hyperfleet-driver %s\n\nFlags:\n", flags->usage);
+        hfd_flags_help(flags, &b);
+        hfd_buf_addf(&b, "\n%s", flags->tail);
+        return hfd_cli_print(flags->command, &b);
+    }
+    while (strlen(about->name) != len || memcmp(about->name, flags->command, len) != 0)
+        about++;
+    hfd_buf_addf(&b, "Usage: hyperfleet-driver %s%s%s\n\n%s\n", about->name,
+                 about->args[0] != '\0' ? " " : "", about->args, about->text);
+    if (flags->count > 0)
+        hfd_buf_lit(&b, "\nFlags:\n");
+    hfd_flags_help(flags, &b);
+    add_some_settings(&b, about);
+    return hfd_cli_print("help", &b);
 }
 
-enum hfd_exit hfd_cmd_help(int argc, const char *const *argv)
+bool hfd_cli_read(struct hfd_flags *flags, int argc, const char **argv, enum hfd_exit *status)
+{
+    struct hfd_err err;
+
+    if (argc == 1 && strcmp(argv[0], "--help") == 0)
+        *status = print_command(flags);
+    else if (hfd_flags_read(flags, argc, argv, &err) == HFD_OK)
+        return true;
+    else
+        *status = flags->usage != NULL
+                      ? hfd_cli_wrong_use(flags->command, flags->usage, err.msg)
+                      : hfd_cli_fail(HFD_EXIT_USAGE, flags->command, "%s", err.msg);
+    return false;
+}
+
+/* Says which command was meant, or where they are listed. */
+static enum hfd_exit unknown_command(const char *name)
+{
+    struct hfd_nearest n;
+    const char *near = NULL;
+
+    if (name == NULL)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "",
+                            "expected a command, such as serve; see `hyperfleet-driver help`");
+    if (strcmp(name, "check") == 0)
+        return hfd_cli_fail(HFD_EXIT_USAGE, "",
+                            "unknown command check; hyperfleet-driver-check is a program of its "
+                            "own");
+    n = hfd_nearest_to(hfd_slice_of(name));
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (hfd_nearest_consider(&n, hfd_slice_of(commands[i].name)))
+            near = commands[i].name;
+    return hfd_cli_fail(HFD_EXIT_USAGE, "", "unknown command %.60s; %s%s%s", name,
+                        near != NULL ? "did you mean " : "see `hyperfleet-driver help`",
+                        near != NULL ? near : "", near != NULL ? "?" : "");
+}
+
+/* Each command knows its flags itself. */
+static enum hfd_exit ask_for_help(const struct command *about)
+{
+    const char *help[] = {"--help"};
+
+    return about->fn(1, help);
+}
+
+enum hfd_exit hfd_cmd_help(int argc, const char **argv)
 {
     const struct command *about = argc > 0 ? find_command(argv[0]) : NULL;
+    const bool settings = argc > 0 && strcmp(argv[0], "settings") == 0;
 
-    if (argc > 0 && about == NULL)
+    if (argc > 0 && about == NULL && !settings)
         return unknown_command(argv[0]);
     if (argc > 1)
         return hfd_cli_fail(HFD_EXIT_USAGE, "help", "unexpected argument %.60s", argv[1]);
-    return print_help(about);
+    if (about != NULL && about->fn == hfd_cmd_help)
+        return print_command(&(struct hfd_flags){.command = "help"});
+    return settings ? print_settings() : about != NULL ? ask_for_help(about) : print_help();
 }
 
 static bool is_one_of(const char *arg, const char *long_form, const char *short_form)
@@ -146,7 +208,7 @@ static bool is_one_of(const char *arg, const char *long_form, const char *short_
     return strcmp(arg, long_form) == 0 || strcmp(arg, short_form) == 0;
 }
 
-static bool asks_for_help(int argc, const char *const *argv)
+static bool asks_for_help(int argc, const char **argv)
 {
     for (int i = 0; i < argc; i++) {
         if (is_one_of(argv[i], "--help", "-h"))
@@ -184,7 +246,7 @@ static void forbid_dumps(void)
 #endif
 }
 
-static enum hfd_exit run(int argc, const char *const *args)
+static enum hfd_exit run(int argc, const char **args)
 {
     const struct command *command;
 
@@ -194,18 +256,18 @@ static enum hfd_exit run(int argc, const char *const *args)
     if (argc < 2)
         return unknown_command(NULL);
     if (is_one_of(args[1], "--help", "-h"))
-        return print_help(NULL);
+        return print_help();
     if (is_one_of(args[1], "--version", "-V"))
         return hfd_cmd_version(argc - 2, args + 2);
     command = find_command(args[1]);
     if (command == NULL)
         return unknown_command(args[1]);
     if (asks_for_help(argc - 2, args + 2))
-        return print_help(command);
+        return hfd_cmd_help(1, args + 1);
     return command->fn(argc - 2, args + 2);
 }
 
 int main(int argc, char **argv)
 {
-    return (int)run(argc, (const char *const *)argv);
+    return (int)run(argc, (const char **)(void *)argv);
 }

@@ -2,7 +2,9 @@
 """Writes the man pages (scdoc) and the shell completion from what the program's help says, and so
 from the tables of commands, flags and settings.
 
-usage: manual.py PROGRAM FOLDER [SCDOC]
+usage: manual.py PROGRAM CHECK FOLDER [SCDOC]
+
+CHECK is the Python program that is installed as hyperfleet-driver-check: it has a man page.
 
 Without scdoc the pages stay sources: FOLDER/man/NAME.1.scd. With it they are FOLDER/man/man1/*.gz.
 """
@@ -59,15 +61,16 @@ class Command:
         self.name, self.text = name, text
         parts = sections(help_text)
         usage = parts[0][1]
-        self.usage = re.sub(r"^Usage: \S+ ?", "", usage[0])
+        self.usage = re.sub(r"^[Uu]sage: \S+ ?", "", usage[0])
+        self.settings = "SETTINGS]" in usage[0]
         self.about = [line for line in usage[1:] if line.strip()]
-        self.flags, self.settings, self.more = [], False, []
+        self.flags, self.more, self.exits = [], [], []
         for title, lines in parts[1:]:
             if title == "Flags":
                 self.flags = [flag for flag in map(flag_of, lines) if flag]
-            elif title.startswith("Settings"):
-                self.settings = True
-            elif title not in ("Commands", "Exit status"):
+            elif title == "Exit status":
+                self.exits = exits_of(lines)
+            elif title != "Settings":
                 self.more.append((title, lines))
 
     def words(self):
@@ -78,6 +81,10 @@ class Command:
 
     def takes_file(self):
         return any(word in FILES for word in self.usage.split(" ")[1:2])
+
+
+def exits_of(lines):
+    return [re.match(r"^ +(\d+)  (.*)$", line).groups() for line in lines if line.strip()]
 
 
 def flag_of(line):
@@ -92,16 +99,11 @@ def flag_of(line):
 
 
 def sections(text):
-    """[(title, lines)]: the first has no title. A title begins a line and ends with a colon; the
-    settings begin with a sentence.
-    """
+    """[(title, lines)]: the first has no title. A title begins a line and ends with a colon."""
     parts = [("", [])]
     for line in text.splitlines():
         found = re.match(r"^([A-Z][A-Za-z ]*):(?: (.*))?$", line)
-        if line.startswith("Settings, from"):
-            parts.append(("Settings", [line]))
-        elif found and not line.startswith("Usage:") and parts[-1][0] != "Settings" or \
-                found and line.startswith("Exit status"):
+        if found and not line.startswith("Usage:"):
             parts.append((found.group(1), [found.group(2)] if found.group(2) else []))
         else:
             parts[-1][1].append(line)
@@ -138,10 +140,10 @@ class Program:
             if found:
                 self.commands.append(Command(found.group(1), found.group(2),
                                              self.ask("help", found.group(1))))
-        self.forms = [line for line in parts["Settings"] if line and not line.startswith(" ")]
-        self.settings = settings_of(parts["Settings"])
-        self.exits = [re.match(r"^ +(\d+)  (.*)$", line).groups()
-                      for line in parts["Exit status"] if line.strip()]
+        forms, _, listed = self.ask("help", "settings").partition("\n\n")
+        self.forms = forms.split("\n")
+        self.settings = settings_of(listed.splitlines())
+        self.exits = exits_of(parts["Exit status"])
 
     def ask(self, *args):
         env = {k: v for k, v in os.environ.items() if not k.startswith("HFD_")}
@@ -190,21 +192,23 @@ def page_of_program(program):
     page += "# ENVIRONMENT\n\n" + definition("HFD_CONFIG", "the file of settings, as --config")
     page += definition("HFD_...", "a setting, as HFD_LOG_LEVEL for --log-level")
     page += definition("NOTIFY_SOCKET, WATCHDOG_USEC", "serve: systemd's, see sd_notify(3)")
-    page += "# FILES\n\n" + definition(SYSTEM_CONFIG, "the settings of the systemd unit")
+    page += "# FILES\n\n" + definition(
+        SYSTEM_CONFIG, "the settings, unless --config or HFD_CONFIG names another file")
     page += definition("/var/lib/hyperfleet-driver", "its database, key ring and tokens")
     page += definition("/usr/share/doc/hyperfleet-driver/handlers/docs", "the manual")
     return page + "# SEE ALSO\n\n" + ", ".join(
-        ["*%s-settings*(5)" % NAME] + ["*%s-%s*(1)" % (NAME, c.name) for c in program.commands
-                                       if c.name != "help"]) + "\n"
+        ["*%s-settings*(5)" % NAME, "*%s-check*(1)" % NAME]
+        + ["*%s-%s*(1)" % (NAME, c.name) for c in program.commands if c.name != "help"]) + "\n"
 
 
 def page_of_command(program, command):
     page = head_of("%s-%s" % (NAME, command.name), 1, command.text)
+    name = "%s-check" % NAME if command.name == "check" else NAME
     page += "# SYNOPSIS\n\n"
     parts = command.usage.split(" | ") if command.words() else [command.usage]
     for i, part in enumerate(parts):
         text = part if i == 0 else "%s %s" % (command.name, part)
-        page += "*%s* %s%s\n" % (NAME, plain(text), "++" if i + 1 < len(parts) else "")
+        page += "*%s* %s%s\n" % (name, plain(text), "++" if i + 1 < len(parts) else "")
     about = command.about or [command.text]
     page += "\n# DESCRIPTION\n\n%s\n\n" % "\n\n".join(
         plain(line[0].upper() + line[1:].rstrip(".") + ".") for line in about)
@@ -217,7 +221,7 @@ def page_of_command(program, command):
     for title, lines in command.more:
         page += "# %s\n\n%s" % (title.upper(), literal(lines))
     page += "# EXIT STATUS\n\n"
-    for status, text in program.exits:
+    for status, text in command.exits or program.exits:
         parts = text.split("; ")
         mine = [p for p in parts if ":" not in p or command.name in
                 re.split(r", ", p.split(":")[0])]
@@ -236,11 +240,11 @@ def page_of_settings(program):
     return page + "# SEE ALSO\n\n*%s*(1)\n" % NAME
 
 
-def man_pages(program):
+def man_pages(program, check):
     """{file name: source}"""
     pages = {"%s.1" % NAME: page_of_program(program),
              "%s-settings.5" % NAME: page_of_settings(program)}
-    for command in program.commands:
+    for command in program.commands + [check]:
         if command.name != "help":
             pages["%s-%s.1" % (NAME, command.name)] = page_of_command(program, command)
     return pages
@@ -286,7 +290,7 @@ def bash(program):
     cases = values = ""
     for command in program.commands:
         flags = program.flags_of(command)
-        words = [c.name for c in program.commands] if command.name == "help" else command.words()
+        words = words_of(program, command)
         cases += "    %s)\n        words='%s'\n        flags='%s'\n        files='%s'\n" \
                  "        ;;\n" % (command.name, " ".join(words),
                                    " ".join([f.typed() for f in flags] + ["--help"]
@@ -328,7 +332,7 @@ def zsh(program):
            "    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n" \
            "  case $command in\n"
     for command in program.commands:
-        words = [c.name for c in program.commands] if command.name == "help" else command.words()
+        words = words_of(program, command)
         args = [zsh_flag(f) for f in program.flags_of(command) if f.typed() != "--help"]
         args.append("'--help[print the help]'")
         if words:
@@ -352,7 +356,7 @@ def fish(program):
         seen = "__fish_seen_subcommand_from " + command.name
         if command.name == "help":
             seen = "test (commandline -opc)[2] = help 2>/dev/null"
-        words = [c.name for c in program.commands] if command.name == "help" else command.words()
+        words = words_of(program, command)
         if words:
             out += "%s -n '%s' -a '%s'\n" % (start, seen, " ".join(words))
         if command.takes_file():
@@ -364,6 +368,12 @@ def fish(program):
     for flag in [Flag("--config", "FILE", "the file of settings")] + program.settings:
         out += fish_flag(start, with_settings, flag)
     return out
+
+
+def words_of(program, command):
+    """The words that may follow a command."""
+    return [c.name for c in program.commands] + ["settings"] if command.name == "help" \
+        else command.words()
 
 
 def fish_text(text):
@@ -389,11 +399,14 @@ def write(path, data):
 
 
 def main():
-    program, folder = Program(sys.argv[1]), sys.argv[2]
+    program, folder, scdoc = Program(sys.argv[1]), sys.argv[3], sys.argv[4:5]
+    text = subprocess.run([sys.executable, "-B", sys.argv[2], "--help"], stdout=subprocess.PIPE,
+                          check=True, text=True).stdout
+    check = Command("check", "try any Humanitec driver against the Driver API 0.9.3", text)
     shutil.rmtree(folder, ignore_errors=True)
-    for name, text in man_pages(program).items():
-        if len(sys.argv) > 3:
-            page = subprocess.run([sys.argv[3]], input=text.encode(), stdout=subprocess.PIPE,
+    for name, text in man_pages(program, check).items():
+        if scdoc:
+            page = subprocess.run(scdoc, input=text.encode(), stdout=subprocess.PIPE,
                                   check=True).stdout
             write(os.path.join(folder, "man", "man" + name[-1], name + ".gz"),
                   gzip.compress(page, 9, mtime=0))

@@ -1,9 +1,21 @@
-/* The form of the server's log, and its greeting to a person at a terminal. Thread: main. */
+/*
+ * The form of the server's log, and its greeting to a person at a terminal.
+ *
+ * The signals of the server: blocked in every thread, read by the main thread. A second one ends
+ * the process at once.
+ *
+ * The file DATA/addresses: the addresses of the listeners while the server runs, one a line, the
+ * main one first. Commands on this machine read it (ask.h). Thread: main.
+ */
 #ifndef HFD_CLI_SERVE_GREET_H
 #define HFD_CLI_SERVE_GREET_H
 
 #include "handlers/cli/cli.h"
-#include "handlers/http/server.h"
+#include "handlers/settings/settings.h"
+
+#include <stdint.h>
+
+struct hfd_server;
 
 /** True for a log in text: by log.format, or for a person at a terminal. */
 bool hfd_serve_logs_text(const struct hfd_settings *s);
@@ -17,10 +29,16 @@ struct hfd_serve_ready {
 /** Writes the address of its ops listener to the data folder, logs where it is, and greets. */
 void hfd_serve_ready(const struct hfd_serve_ready *r);
 
-/** "http://127.0.0.1:8000" with the port in use, in the memory of s; a Unix socket as it is set. */
-hfd_slice hfd_serve_url(struct hfd_settings *s, bool tls, hfd_slice listen, int port);
+/** Blocks the signals, for this thread and those that it starts later. */
+void hfd_serve_signals_block(void);
+/** Returns a descriptor that the signals are read from, or -1 with errno. The caller closes it. */
+int hfd_serve_signals_open(void);
+/** Reads one signal. Returns its number; 0 if there was none. */
+uint32_t hfd_serve_signals_read(int fd);
+/** From now on SIGTERM or SIGINT ends the process at once, and SIGALRM does. */
+void hfd_serve_signals_arm_second(int fd);
 
-/** Says in a sentence where the server listens and what to try, if the log is text. */
-void hfd_serve_greet(const struct hfd_settings *s, hfd_slice main_url, hfd_slice ops_url);
+/** Removes the file. */
+void hfd_serve_ops_remove(struct hfd_settings *s);
 
 #endif

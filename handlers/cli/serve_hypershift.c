@@ -1,10 +1,8 @@
 /* See serve_hypershift.h. */
 #include "handlers/cli/serve_hypershift.h"
 
-#include "driver/adapters/hypershift/admit.h"
-#include "driver/adapters/hypershift/names.h"
-#include "driver/base/file.h"
-#include "driver/base/jsonx.h"
+#include "driver/adapters/hypershift/hypershift.h"
+#include "driver/adapters/hypershift/order.h"
 #include "handlers/cli/look.h"
 #include "schemas/documents.h"
 
@@ -12,6 +10,7 @@
 
 #define MEM_MAX_BYTES ((size_t)16 << 20)
 #define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
+#define RETRY_MAX_US (INT64_C(60) * HFD_US_PER_S)
 #define LOOK_US (HFD_US_PER_S / 2)
 
 /* ---- files ---- */
@@ -76,20 +75,6 @@ static hfd_rc read_managements(struct hfd_serve_hypershift *h, const struct hfd_
     return rc;
 }
 
-static hfd_rc check_pull_secret(const struct hfd_settings *s, hfd_slice text, struct hfd_err *err)
-{
-    json_t *doc = NULL;
-    bool ok;
-
-    if (hfd_json_parse(text, &doc, NULL) != HFD_OK)
-        doc = NULL;
-    ok = json_is_object(json_object_get(doc, "auths"));
-    json_decref(doc);
-    return ok ? HFD_OK
-              : hfd_settings_refuse(s, HFD_SETTING_hypershift_pull_secret_file, err,
-                                    "expected a file with a JSON object that has the member auths");
-}
-
 static hfd_rc read_pull_secret(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
                                struct hfd_err *err)
 {
@@ -100,16 +85,16 @@ static hfd_rc read_pull_secret(struct hfd_serve_hypershift *h, const struct hfd_
     if (s->hypershift_pull_secret_file.len == 0)
         return HFD_OK;
     hfd_buf_init(&b, PULL_SECRET_MAX_BYTES);
-    rc = hfd_file_read(s->hypershift_pull_secret_file.p, "pull secret", &b, &why);
-    if (rc != HFD_OK) {
-        rc = hfd_settings_refuse(s, HFD_SETTING_hypershift_pull_secret_file, err, "%s", why.msg);
-    } else {
-        rc = check_pull_secret(s, hfd_buf_slice(&b), err);
+    rc = hfd_hypershift_read_pull_secret(s->hypershift_pull_secret_file.p, &b, &why);
+    if (rc == HFD_OK) {
         h->checker.defaults.pull_secret = hfd_arena_dup(&h->mem, hfd_buf_slice(&b));
-        if (rc == HFD_OK && h->checker.defaults.pull_secret.p == NULL)
+        if (h->checker.defaults.pull_secret.p == NULL)
             rc = hfd_fail_nomem(err, "read the pull secret");
-        explicit_bzero(b.p, b.len);
+    } else {
+        rc = hfd_settings_refuse(s, HFD_SETTING_hypershift_pull_secret_file, err, "%s", why.msg);
     }
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.len);
     hfd_buf_fini(&b);
     return rc;
 }
@@ -139,9 +124,12 @@ hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hf
     hfd_arena_init(&h->mem, MEM_MAX_BYTES);
     if (!h->on)
         return HFD_OK;
+    h->pull_secret_file =
+        s->hypershift_pull_secret_file.len > 0 ? s->hypershift_pull_secret_file.p : NULL;
     h->resync_us = s->hypershift_resync_us;
+    h->grace_us = s->hypershift_refusal_grace_us;
     h->timeout_us = s->hypershift_timeout_us;
-    h->pauses = (struct hfd_kube_pauses){s->hypershift_retry_min_us, s->hypershift_retry_max_us};
+    h->pauses = (struct hfd_kube_pauses){s->hypershift_retry_min_us, RETRY_MAX_US};
     h->checker.defaults = (struct hfd_hs_defaults){
         .namespace = s->hypershift_namespace,
         .release_image = s->hypershift_release_image,
@@ -183,7 +171,7 @@ static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *c
 {
     const struct hfd_serve_hypershift *h = ctx;
 
-    return hfd_hs_admit(&h->checker.defaults, c, call, was);
+    return hfd_hs_admit(&h->checker, c, call, was);
 }
 
 /* Threads of the server may call these two while the adapter stops. */
@@ -196,6 +184,13 @@ static void asked(void *ctx, hfd_slice guresid)
         if (h->managements[i].thread != NULL)
             hfd_hypershift_asked(h->managements[i].thread, guresid);
     pthread_mutex_unlock(&h->lock);
+}
+
+void hfd_serve_hypershift_reload(struct hfd_serve_hypershift *h)
+{
+    for (size_t i = 0; i < h->management_count; i++)
+        if (h->managements[i].thread != NULL)
+            hfd_hypershift_reload(h->managements[i].thread);
 }
 
 const char *hfd_serve_hypershift_trouble(struct hfd_serve_hypershift *h)
@@ -285,9 +280,11 @@ hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct h
         .clock = clock,
         .rng = &hfd_rng_system,
         .checker = &h->checker,
+        .pull_secret_file = h->pull_secret_file,
         .timeout_us = h->timeout_us,
         .pauses = h->pauses,
         .look_us = look_us,
+        .grace_us = h->grace_us,
         .resync_us = h->resync_us,
     };
     hfd_rc rc = HFD_OK;

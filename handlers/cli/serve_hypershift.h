@@ -8,8 +8,9 @@
 
 #include <pthread.h>
 
-#include "driver/adapters/hypershift/fleet_store.h"
-#include "driver/adapters/hypershift/hypershift.h"
+#include "driver/adapters/hypershift/fleet.h"
+#include "driver/adapters/hypershift/order.h"
+#include "driver/core/driver.h"
 #include "handlers/cli/cli.h"
 
 /** A management cluster. */
@@ -22,8 +23,9 @@ struct hfd_serve_management {
 
 struct hfd_serve_hypershift {
     bool on;
-    pthread_mutex_t lock; /* of the `thread` of each management cluster */
-    int64_t resync_us, timeout_us;
+    pthread_mutex_t lock;         /* of the `thread` of each management cluster */
+    const char *pull_secret_file; /* NULL = none */
+    int64_t resync_us, grace_us, timeout_us;
     struct hfd_kube_pauses pauses;
     struct hfd_arena mem;
     struct hfd_serve_management *managements; /* as in checker.defaults; the first is the default */
@@ -71,6 +73,9 @@ HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h,
                                                  const struct hfd_clock *clock, int64_t look_us,
                                                  struct hfd_err *err);
+/** Has kubeconfigs, their files and the pull secret read again: SIGHUP. Thread: main. */
+void hfd_serve_hypershift_reload(struct hfd_serve_hypershift *h);
+
 /**
  * Says why a thread cannot do its work now, in words; NULL = all of them can. Thread: any, until
  * hfd_serve_hypershift_close.

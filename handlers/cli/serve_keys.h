@@ -1,15 +1,19 @@
-/* The key ring of `serve` over time. Thread: main. */
+/*
+ * The key ring of `serve` over time. Also the probes of a server that waits for its database:
+ * /livez answers 200 and /readyz 503, so that no orchestrator restarts it. Thread: main.
+ */
 #ifndef HFD_CLI_SERVE_KEYS_H
 #define HFD_CLI_SERVE_KEYS_H
 
 #include "driver/core/driver.h"
-#include "driver/core/keyring.h"
 #include "handlers/cli/cli.h"
+#include "handlers/http/http.h"
 
 #include <sys/stat.h>
 
-/* A loaded ring. All live until close, because a request may still use an earlier one. */
+struct hfd_app;
 struct hfd_serve_ring;
+struct hfd_server;
 
 struct hfd_serve_keys {
     const char *path;
@@ -56,5 +60,22 @@ void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
 /** Does so if the file has changed since the last look. @return true: it did */
 bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
                          struct hfd_driver *driver);
+
+struct hfd_serve_early {
+    struct hfd_app app;
+    struct hfd_server *server; /* NULL = none */
+};
+
+/**
+ * Opens the ops listener for probes and metrics alone. With SQLite it opens none: no database is
+ * away, or shared with a server that migrates it.
+ * @param settings  outlives it
+ * @return HFD_OK, HFD_INVALID, HFD_IO (an address in use), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_serve_early_open(struct hfd_serve_early *early,
+                                           const struct hfd_settings *settings,
+                                           struct hfd_err *err);
+/** Closes it, once the server itself listens there as well. Closed already: no error. */
+void hfd_serve_early_close(struct hfd_serve_early *early);
 
 #endif

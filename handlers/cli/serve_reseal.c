@@ -5,7 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
-#include "driver/core/reseal.h"
+#include "driver/base/trouble.h"
 #include "driver/core/ring_check.h"
 #include "driver/replica/keeper.h"
 
@@ -55,6 +55,11 @@ static void note_failure(struct hfd_serve_reseal *r, hfd_rc rc, const struct hfd
                 HFD_LOG_CSTR("error", err->msg));
     r->failing = rc != HFD_OK;
     if (r->failing)
+        (void)hfd_trouble_note(HFD_TROUBLE_SEALING, HFD_SLICE(""),
+                               hfd_clock_wall_us(&hfd_clock_system), hfd_slice_of(err->msg));
+    else
+        (void)hfd_trouble_end(HFD_TROUBLE_SEALING, HFD_SLICE(""));
+    if (r->failing && rc != HFD_DAMAGED) /* damage does not go by itself */
         r->due_us = hfd_clock_mono_us(&hfd_clock_system) + SOON_US;
 }
 
@@ -77,6 +82,9 @@ static void work(struct hfd_serve_reseal *r)
     if (all.count > 0)
         HFD_LOG(HFD_LOG_INFO, "stored secrets are sealed with the active key",
                 HFD_LOG_INT("rows", all.count));
+    if (rc == HFD_OK && all.left > 0)
+        rc = hfd_fail(&err, HFD_DAMAGED, "%lld row%s cannot be read or opened: the log has the ids",
+                      (long long)all.left, all.left == 1 ? "" : "s");
     note_failure(r, rc, &err);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The thread of `serve` that seals stored secrets again after a rotation of keys (reseal.h), and
+ * The thread of `serve` that seals stored secrets again after a rotation of keys (ring_check.h). It
  * counts what still needs each key. It works at the start, when it is woken, when it takes over the
  * common shard, every ten minutes, and 30 s after a failure. With a single key it does nothing.
  * Thread: main.

@@ -3,7 +3,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/core/words.h"
+#include "driver/core/waiting.h"
 
 #include <curl/curl.h>
 
@@ -11,13 +11,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define URL_DEFAULT "http://127.0.0.1:8000/"
-#define REQUEST_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 #define WATCH_US HFD_US_PER_S
 #define COLUMNS_MIN 40
-#define SHARED_FLAGS 8
+#define SHARED_FLAGS (HFD_CLI_TARGET_FLAG_COUNT + 4)
 #define FLAGS_MAX 20
 #define GAP 2
+#define IDS_COLUMNS_MIN 120 /* of a terminal that shows GUResIDs beside names */
 
 static volatile sig_atomic_t stopped;
 
@@ -49,79 +48,52 @@ static hfd_rc read_form(struct hfd_view *v, struct hfd_err *err)
     return HFD_OK;
 }
 
-static enum hfd_exit print_flags(const struct hfd_view *v, const struct hfd_flags *flags)
-{
-    struct hfd_buf b;
-
-    hfd_buf_init(&b, HFD_VIEW_OUTPUT_MAX_BYTES);
-    hfd_buf_addf(&b, "Usage: hyperfleet-driver %s\n\nFlags:\n", v->usage);
-    hfd_flags_help(flags, &b);
-    hfd_buf_addf(&b, "\nExamples:\n%s", v->examples);
-    return hfd_cli_print(v->name, &b);
-}
-
 enum hfd_exit hfd_view_wrong_use(const struct hfd_view *v, const char *msg)
 {
-    (void)hfd_cli_fail(HFD_EXIT_USAGE, v->name, "%s", msg);
-    (void)fprintf(stderr, "Usage: hyperfleet-driver %s\n", v->usage);
-    return HFD_EXIT_USAGE;
+    return hfd_cli_wrong_use(v->name, v->usage, msg);
 }
 
-static bool read_arguments(struct hfd_view *v, int argc, const char *const *argv,
-                           enum hfd_exit *status)
+static bool read_arguments(struct hfd_view *v, int argc, const char **argv, enum hfd_exit *status)
 {
     struct hfd_flag table[FLAGS_MAX] = {
-        {"--url", "HFD_URL", HFD_FLAG_TEXT, &v->url, "URL", "the server: " URL_DEFAULT " if none"},
-        {"--ops-url", "HFD_OPS_URL", HFD_FLAG_TEXT, &v->ops_url, "URL", HFD_OPS_URL_TEXT},
-        {"--token-file", "HFD_TOKEN_FILE", HFD_FLAG_TEXT, &v->token_file, "FILE",
-         "a bearer token with the scope view"},
-        {"--ca-file", NULL, HFD_FLAG_TEXT, &v->ca_file, "FILE", "certificates to trust"},
+        HFD_CLI_TARGET_FLAGS(&v->target, "a bearer token with the scope view"),
         {"-o", NULL, HFD_FLAG_TEXT, &v->form_name, "FORM",
          v->has_wide ? "json, yaml, name or wide" : "json, yaml or name"},
         {"--watch", NULL, HFD_FLAG_SWITCH, &v->watch, NULL, "show it again until Ctrl-C"},
         {"-w", NULL, HFD_FLAG_SWITCH, &v->watch, NULL, "the same"},
-        {"--help", NULL, HFD_FLAG_SWITCH, &v->help, NULL, "print this text"},
+        {"--help", NULL, HFD_FLAG_SWITCH, NULL, NULL, "print this text"},
     };
-    struct hfd_flags flags = {.table = table, .count = SHARED_FLAGS + v->own_count};
+    struct hfd_flags flags = {.command = v->name,
+                              .usage = v->usage,
+                              .tail = v->examples,
+                              .table = table,
+                              .count = SHARED_FLAGS + v->own_count,
+                              .place_max = HFD_FLAG_PLACES_MAX};
     struct hfd_err err = {0};
     hfd_rc rc;
 
     HFD_ASSERT(flags.count <= FLAGS_MAX);
     for (size_t i = 0; i < v->own_count; i++)
         table[SHARED_FLAGS + i] = v->own[i];
-    rc = hfd_flags_read(&flags, argc, argv, &err);
-    if (rc == HFD_OK)
-        rc = read_form(v, &err);
+    if (!hfd_cli_read(&flags, argc, argv, status))
+        return false;
+    rc = read_form(v, &err);
     if (rc == HFD_OK && flags.place_count > (v->takes_place ? 1U : 0U))
         rc = hfd_fail(&err, HFD_INVALID, "unexpected argument %.60s",
                       flags.places[v->takes_place ? 1 : 0]);
-    v->place = flags.place_count > 0 ? flags.places[0] : NULL;
-    v->url = v->url != NULL ? v->url : URL_DEFAULT;
+    v->place = flags.places[0];
     if (rc != HFD_OK)
         *status = hfd_view_wrong_use(v, err.msg);
-    else if (v->help)
-        *status = print_flags(v, &flags);
-    return rc == HFD_OK && !v->help;
+    return rc == HFD_OK;
 }
 
-bool hfd_view_open(struct hfd_view *v, int argc, const char *const *argv, enum hfd_exit *status)
+bool hfd_view_open(struct hfd_view *v, int argc, const char **argv, enum hfd_exit *status)
 {
     const struct sigaction action = {.sa_handler = on_signal};
-    struct hfd_client_config config = {.timeout_us = REQUEST_TIMEOUT_US};
-    struct hfd_err err = {0};
-    hfd_rc rc;
 
-    if (!read_arguments(v, argc, argv, status))
+    if (!read_arguments(v, argc, argv, status) ||
+        !hfd_cli_target_open(&v->target, v->name, &v->http, status))
         return false;
-    config.url = v->url;
-    config.token_file = v->token_file;
-    config.ca_file = v->ca_file;
-    rc = hfd_client_open(&config, &v->http, &err);
-    if (rc != HFD_OK) {
-        *status = rc == HFD_NOMEM ? hfd_cli_fail(HFD_EXIT_INTERNAL, v->name, "%s", err.msg)
-                                  : hfd_view_wrong_use(v, err.msg);
-        return false;
-    }
     if (v->watch) {
         (void)sigaction(SIGINT, &action, NULL);
         (void)sigaction(SIGTERM, &action, NULL);
@@ -132,6 +104,7 @@ bool hfd_view_open(struct hfd_view *v, int argc, const char *const *argv, enum h
 void hfd_view_close(struct hfd_view *v)
 {
     hfd_client_close(&v->http);
+    hfd_cli_target_close(&v->target);
 }
 
 /* ---- one document ---- */
@@ -142,16 +115,18 @@ static enum hfd_exit refuse(const struct hfd_view *v, const struct hfd_client_an
     const char *why = hfd_view_text(doc, "detail");
 
     why = why[0] != '\0' ? why : hfd_view_text(doc, "message");
+    if (a->status == 401 && v->target.server.config.token_file == NULL)
+        why = HFD_CLI_LOGIN_TEXT("view");
     if (a->status == 404 && hfd_view_text(doc, "code")[0] == '\0')
         return hfd_cli_fail(HFD_EXIT_CUT_SHORT, v->name,
                             "%s is no hyperfleet-driver: expected the URL of the server, without "
                             "the path of a driver",
-                            v->url);
+                            v->target.url);
     return hfd_cli_fail(a->status == 404   ? HFD_EXIT_ABSENT
                         : a->status == 400 ? HFD_EXIT_USAGE
                                            : HFD_EXIT_CUT_SHORT,
-                        v->name, "%s answers %d%s%s", v->url, a->status, why[0] != '\0' ? ": " : "",
-                        why);
+                        v->name, "%s answers %d%s%s", v->target.url, a->status,
+                        why[0] != '\0' ? ": " : "", why);
 }
 
 enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
@@ -165,6 +140,7 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
 
     *out = NULL;
     hfd_client_send(v->http, &batch);
+    v->answer_bytes = a.body.len;
     date = hfd_client_header(&a, "Date");
     (void)snprintf(text, sizeof(text), "%.*s", HFD_SLICE_FMT(date));
     v->now_us = (int64_t)curl_getdate(text, NULL) * HFD_US_PER_S;
@@ -173,7 +149,8 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
     if (a.status != 0 && a.body.len > 0)
         *out = json_loadb(a.body.p, a.body.len, JSON_REJECT_DUPLICATES, NULL);
     if (a.status == 0)
-        status = hfd_cli_fail(HFD_EXIT_ADDRESS, v->name, "%s cannot be reached: %s", v->url, a.why);
+        status = hfd_cli_fail(HFD_EXIT_ADDRESS, v->name, "%s cannot be reached: %s", v->target.url,
+                              a.why);
     else if (a.status != 200 || !json_is_object(*out))
         status = refuse(v, &a, *out);
     if (status != HFD_EXIT_OK) {
@@ -208,19 +185,11 @@ size_t hfd_view_columns(void)
 
 static enum hfd_exit print_picture(struct hfd_view *v, struct hfd_buf *picture, bool again)
 {
-    struct hfd_buf b;
-
-    if (!v->watch)
-        return hfd_cli_print(v->name, picture);
-    hfd_buf_init(&b, HFD_VIEW_OUTPUT_MAX_BYTES);
-    if (hfd_view_columns() > 0)
-        hfd_buf_lit(&b, "\033[H\033[2J");
-    else if (again)
-        hfd_buf_addc(&b, '\n');
-    hfd_buf_add(&b, hfd_buf_slice(picture));
-    b.rc = b.rc == HFD_OK ? picture->rc : b.rc;
-    hfd_buf_fini(picture);
-    return hfd_cli_print(v->name, &b);
+    if (v->watch && hfd_view_columns() > 0)
+        (void)fputs("\033[H\033[2J", stdout);
+    else if (v->watch && again)
+        (void)fputc('\n', stdout);
+    return hfd_cli_print(v->name, picture);
 }
 
 enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx)
@@ -265,10 +234,9 @@ int64_t hfd_view_time(const json_t *doc, const char *key)
                                                                                          : 0;
 }
 
-void hfd_view_add_line(struct hfd_buf *b, const char *text)
+void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key)
 {
-    for (const char *p = text; *p != '\0'; p++)
-        hfd_buf_addc(b, (unsigned char)*p < ' ' || *p == '\x7f' ? ' ' : *p);
+    hfd_buf_show(b, hfd_slice_of(hfd_view_text(doc, key)));
 }
 
 void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us)
@@ -315,6 +283,83 @@ void hfd_view_table_add(struct hfd_view_table *t, struct hfd_buf *b)
         t->failed = true;
     t->count++;
     hfd_buf_reset(b);
+}
+
+void hfd_view_table_add_text(struct hfd_view_table *t, struct hfd_buf *cell, const char *text)
+{
+    hfd_buf_show(cell, hfd_slice_of(text));
+    hfd_view_table_add(t, cell);
+}
+
+/* ---- resources ---- */
+
+static const char *const item_heads[] = {"STATE", "NAME", "FOR", "CAUSE", "MESSAGE"};
+static const char *const item_heads_with_id[] = {"STATE", "NAME",  "GURESID",
+                                                 "FOR",   "CAUSE", "MESSAGE"};
+#define ITEM_COLUMNS (sizeof(item_heads_with_id) / sizeof(item_heads_with_id[0]))
+
+const char *hfd_view_word(const json_t *item)
+{
+    const char *state = hfd_view_text(item, "state");
+
+    if (strcmp(state, "failed") == 0)
+        return "FAILED";
+    if (json_is_true(json_object_get(item, "stuck")))
+        return "STUCK";
+    return strcmp(hfd_view_text(item, "health"), "Degraded") == 0 ? "DEGRADED" : state;
+}
+
+void hfd_view_add_cause(struct hfd_buf *b, const json_t *item)
+{
+    hfd_view_add(b, item, "who");
+    if (hfd_view_text(item, "who")[0] != '\0')
+        hfd_buf_addc(b, ' ');
+    hfd_view_add(b, item, "reason");
+}
+
+struct hfd_view_table hfd_view_items(struct hfd_arena *mem)
+{
+    const size_t width = hfd_view_columns();
+    const bool ids = width == 0 || width >= IDS_COLUMNS_MIN;
+
+    return (struct hfd_view_table){.heads = ids ? item_heads_with_id : item_heads,
+                                   .columns = ids ? ITEM_COLUMNS : ITEM_COLUMNS - 1,
+                                   .mem = mem};
+}
+
+/* Adds a name; a long one leaves room for the cause on a terminal. */
+static void add_name(struct hfd_view_table *t, struct hfd_buf *cell, const char *name)
+{
+    const size_t width = hfd_view_columns(), max = width / 3;
+    size_t len = strlen(name);
+
+    if (width == 0 || len <= max) {
+        hfd_view_table_add_text(t, cell, name);
+        return;
+    }
+    for (len = max - 3; len > 0 && !begins_character(name[len]); len--)
+        ;
+    hfd_buf_show(cell, (hfd_slice){name, len});
+    hfd_buf_lit(cell, "...");
+    hfd_view_table_add(t, cell);
+}
+
+void hfd_view_add_item(const struct hfd_view *v, struct hfd_view_table *t, const json_t *item,
+                       struct hfd_buf *cell)
+{
+    const char *name = hfd_view_text(item, "name"), *words = hfd_view_text(item, "words");
+
+    hfd_view_table_add_text(t, cell, hfd_view_word(item));
+    add_name(t, cell, name[0] != '\0' ? name : hfd_view_text(item, "id"));
+    if (t->columns == ITEM_COLUMNS)
+        hfd_view_table_add_text(t, cell, hfd_view_text(item, "id"));
+    hfd_view_add_age(v, cell, hfd_view_time(item, "since"));
+    hfd_view_table_add(t, cell);
+    hfd_view_add_cause(cell, item);
+    hfd_view_table_add(t, cell);
+    /* Without a cause the whole sentence says what there is. */
+    hfd_view_table_add_text(
+        t, cell, hfd_view_text(item, "reason")[0] != '\0' ? words : hfd_view_text(item, "message"));
 }
 
 /* Adds a line without its spaces at the end, and cut at a column. */

@@ -5,10 +5,8 @@
 #ifndef HFD_CLI_VIEW_H
 #define HFD_CLI_VIEW_H
 
-#include "handlers/cli/cli.h"
-#include "handlers/client/flags.h"
+#include "handlers/cli/ask.h"
 #include "handlers/client/form.h"
-#include "handlers/client/http.h"
 
 #define HFD_VIEW_OUTPUT_MAX_BYTES ((size_t)1024 * 1024 * 1024)
 
@@ -23,25 +21,27 @@ enum hfd_view_form {
 
 /** A command that shows something. */
 struct hfd_view {
-    const char *name, *usage, *examples; /* examples: lines for the help */
+    const char *name, *usage, *examples; /* examples: the end of the help */
     const struct hfd_flag *own;          /* its own flags */
     size_t own_count;
     bool takes_place; /* an argument may be given */
     bool has_wide;    /* -o wide */
     /* Results of the flags: */
-    const char *url, *ops_url, *token_file, *ca_file, *form_name, *place;
-    bool watch, help;
+    struct hfd_cli_target target;
+    const char *form_name, *place;
+    bool watch;
     enum hfd_view_form form;
     /* While it is open: */
     struct hfd_client_http *http;
-    int64_t now_us; /* of the server, at its last answer */
+    int64_t now_us;      /* of the server, at its last answer */
+    size_t answer_bytes; /* of that answer */
 };
 
 /**
  * Reads the arguments, and opens the way to the server. With --help it prints the flags.
  * @return true when the command goes on; otherwise *status is its end. Close it in both cases
  */
-bool hfd_view_open(struct hfd_view *v, int argc, const char *const *argv, enum hfd_exit *status);
+bool hfd_view_open(struct hfd_view *v, int argc, const char **argv, enum hfd_exit *status);
 void hfd_view_close(struct hfd_view *v);
 
 /** Says that the arguments are wrong. @return USAGE */
@@ -80,8 +80,8 @@ enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx
 const char *hfd_view_text(const json_t *doc, const char *key);
 /** A member that is a time, in microseconds; 0 if it is none. */
 int64_t hfd_view_time(const json_t *doc, const char *key);
-/** Adds a text in one line: control characters become spaces. */
-void hfd_view_add_line(struct hfd_buf *b, const char *text);
+/** Adds a member that is a text, by hfd_buf_show. */
+void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key);
 /** Adds "4 min" for the time since at_us; "-" for 0. */
 void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us);
 
@@ -96,8 +96,20 @@ struct hfd_view_table {
     bool failed;  /* result: memory is short */
 };
 
+/** The word for a resource of a list: FAILED, STUCK, DEGRADED, or its state. Borrowed. */
+const char *hfd_view_word(const json_t *item);
+/** Adds "hypershift QuotaExceeded": the cause of an item, or of several; nothing without one. */
+void hfd_view_add_cause(struct hfd_buf *b, const json_t *item);
+/** Begins a table of resources in mem. A narrow terminal has no room for GUResIDs. */
+struct hfd_view_table hfd_view_items(struct hfd_arena *mem);
+/** Adds the row of a resource. @param cell  empty; for the text of one */
+void hfd_view_add_item(const struct hfd_view *v, struct hfd_view_table *t, const json_t *item,
+                       struct hfd_buf *cell);
+
 /** Adds a cell: the text of b, which is emptied. */
 void hfd_view_table_add(struct hfd_view_table *t, struct hfd_buf *b);
+/** Adds a cell with a text of outside. */
+void hfd_view_table_add_text(struct hfd_view_table *t, struct hfd_buf *cell, const char *text);
 /** Adds the table to out. Lines are cut at `width` columns; 0 = never. */
 void hfd_view_table_write(struct hfd_view_table *t, size_t width, struct hfd_buf *out);
 

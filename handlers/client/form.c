@@ -129,7 +129,7 @@ void hfd_form_write(struct hfd_buf *b, enum hfd_form form, const json_t *doc, co
         hfd_buf_addc(b, '\n');
         break;
     case HFD_FORM_NAME:
-        hfd_buf_add(b, hfd_slice_of(name));
+        hfd_buf_show(b, hfd_slice_of(name));
         hfd_buf_addc(b, '\n');
         break;
     }

@@ -1,16 +1,50 @@
 /*
  * Resources at a driver, as the orchestrator sees them. It sends PUT, GET and DELETE of a GUResID
- * with its cookie, and polls until an operation has ended. Thread: main.
+ * with its cookie, and polls until an operation has ended.
+ *
+ * The file in which the client keeps the cookies of its resources, as the orchestrator does. It has
+ * mode 0600, is replaced as a whole, and is locked while it is changed.
+ *
+ * Shows how far an operation is: a line that is written over on a terminal, else a line for each
+ * news. Goes to stderr. Thread: main.
  */
 #ifndef HFD_CLIENT_ORDER_H
 #define HFD_CLIENT_ORDER_H
 
+#include "driver/base/buf.h"
+#include "handlers/client/http.h"
+
 #include <jansson.h>
+
 #include <signal.h>
 
-#include "driver/base/clock.h"
-#include "handlers/client/http.h"
-#include "handlers/client/state.h"
+#define HFD_CLIENT_PATH_MAX 4096
+
+/** The place of the file: that of --state, or below the user's state folder. */
+struct hfd_client_state {
+    char path[HFD_CLIENT_PATH_MAX];
+};
+
+/**
+ * Finds the place of the file.
+ * @param path  NULL = $XDG_STATE_HOME, or ~/.local/state
+ * @return HFD_OK, HFD_INVALID (there is no home folder, or the path is too long)
+ */
+HFD_MUST_CHECK hfd_rc hfd_client_state_find(const char *path, struct hfd_client_state *out,
+                                            struct hfd_err *err);
+
+/** The resource of a driver. */
+struct hfd_client_resource {
+    const char *url, *id;
+};
+
+/**
+ * Adds the cookie of a resource to out; nothing without one.
+ * @return HFD_OK, HFD_IO, HFD_INVALID (the file is damaged), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_client_state_read(const struct hfd_client_state *state,
+                                            const struct hfd_client_resource *resource,
+                                            struct hfd_buf *out, struct hfd_err *err);
 
 /** A driver, and what is kept about its resources. Borrowed. */
 struct hfd_order_driver {
@@ -22,7 +56,10 @@ struct hfd_order_driver {
 /** A driver's answer. */
 struct hfd_order_answer {
     struct hfd_client_answer http;
-    json_t *doc; /* NULL without a JSON document */
+    json_t *doc;           /* NULL without a JSON document */
+    char cookie_flaw[248]; /* why a cookie of it is not kept; "" = it is, or there is none */
+    int64_t away_us; /* of a 202 that a stop or timeout made: since when its driver is away; 0 = it
+                        is not */
 };
 
 struct hfd_order_request {
@@ -42,24 +79,63 @@ HFD_MUST_CHECK hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
                                      struct hfd_order_answer *out, struct hfd_err *err);
 void hfd_order_answer_fini(struct hfd_order_answer *a);
 
+/** A driver that gives no answer that counts. */
+struct hfd_order_away {
+    const char *what;  /* "cannot be reached", "answers 503" */
+    const char *where; /* "http://x/: Could not connect to server" */
+    int64_t for_us;
+};
+
 /** How an operation is followed. */
 struct hfd_order_follow {
     int64_t timeout_us;                                            /* 0 = until it ends */
     const volatile sig_atomic_t *stop;                             /* set: give up */
+    bool known;                                                    /* it is under way: by a 202 */
     void (*progress)(void *ctx, const struct hfd_order_answer *a); /* after each poll */
+    void (*away)(void *ctx, const struct hfd_order_away *a); /* each second while it is away */
     void *ctx;
 };
 
 /**
  * Sends a request until the answer is not 202: GET for a creation or update, DELETE for a deletion.
  * Between polls it waits as Retry-After says. It goes on when the driver cannot be reached for a
- * while.
- * @param out  the last answer; free it, on failure too. Its status is 202 after a stop or timeout
- * @return as hfd_order_send
+ * while: for 7 seconds if it never answered 202, else for 2 minutes.
+ * @param out  the last answer; free it, on failure too. After a stop or timeout its status is 202
+ * if the operation was once known to be under way
+ * @return as hfd_order_send; HFD_IO after a stop or timeout, too, if nothing ever answered
  */
 HFD_MUST_CHECK hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
                                      const struct hfd_order_request *request,
                                      const struct hfd_order_follow *follow,
                                      struct hfd_order_answer *out, struct hfd_err *err);
+
+struct hfd_progress_view {
+    const char *id;
+    bool terminal; /* stderr is one */
+    bool shown;    /* a line is on the terminal */
+    int64_t began_us;
+    char last[2100]; /* the news that was printed last: two texts */
+};
+
+/** Begins to show an operation on a resource. id is borrowed. */
+void hfd_progress_begin(struct hfd_progress_view *v, const char *id);
+/** Shows an answer; for hfd_order_follow, with the view as ctx. */
+void hfd_progress_show(void *ctx, const struct hfd_order_answer *a);
+/** Shows that the driver is away; for hfd_order_follow, with the view as ctx. */
+void hfd_progress_away(void *ctx, const struct hfd_order_away *a);
+/** Clears the line. */
+void hfd_progress_end(struct hfd_progress_view *v);
+
+/** The times of an operation, in microseconds since its beginning; 0 = not known. */
+struct hfd_progress_times {
+    int64_t elapsed_us, total_us;
+};
+
+/**
+ * Adds "creating  [=====>    ] 38 %  4:10 of ~11:00  waits for dns" for a hint, at most `columns`
+ * wide. Pure.
+ */
+void hfd_progress_line(struct hfd_buf *b, const json_t *hint,
+                       const struct hfd_progress_times *times, size_t columns);
 
 #endif

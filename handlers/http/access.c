@@ -3,22 +3,14 @@
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "handlers/auth/credential.h"
+#include "driver/core/driver.h"
+#include "handlers/auth/decide.h"
 #include "handlers/http/door.h"
-#include "handlers/http/peer.h"
-
-#include <sodium.h>
-
-bool hfd_access_takes_basic(enum hfd_listener listener)
-{
-    return listener == HFD_LISTENER_OPS;
-}
+#include "handlers/http/origin.h"
 
 static void format_client(const struct hfd_exchange *x, char out[HFD_FROM_MAX])
 {
-    const struct hfd_host_address client = hfd_exchange_client(x);
-
-    hfd_host_address_format(&client, out);
+    hfd_host_address_format(&x->client, out);
 }
 _Static_assert(HFD_FROM_MAX >= HFD_ADDRESS_TEXT_MAX, "an address fits");
 
@@ -27,9 +19,9 @@ static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_
                        struct hfd_err *err)
 {
     const struct hfd_conn *conn = hfd_exchange_conn(x);
-    const bool basic = hfd_access_takes_basic(conn->listener->which);
+    const bool basic = hfd_headers_takes_basic(conn->listener->which);
     hfd_slice secret = hfd_exchange_path_token(x), header;
-    char password[HFD_BASIC_MAX_BYTES];
+    HFD_BASIC_TEXT(password);
     hfd_rc rc = HFD_OK;
 
     *out = (struct hfd_guard_answer){.caller = {.fault = HFD_AUTH_NONE}};
@@ -41,42 +33,36 @@ static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_
     }
     if (out->caller.fault == HFD_AUTH_NONE)
         hfd_guard_check(hfd_exchange_app(x)->guard, &conn->loop->guard_view, secret, now_us, out);
-    if (basic)
-        sodium_memzero(password, sizeof(password));
+    hfd_credential_wipe(password, secret);
     return rc;
 }
 
-void hfd_access_log_refusal(const struct hfd_failure_note *note, const char *reason,
-                            const char *from)
-{
-    const struct hfd_log_field fields[] = {HFD_LOG_CSTR("reason", reason),
-                                           HFD_LOG_CSTR("from", from),
-                                           HFD_LOG_INT("silent", note->silent)};
-
-    if (note->log && hfd_log_enabled(HFD_LOG_INFO))
-        hfd_log_write(HFD_LOG_INFO, "caller refused", fields, note->silent > 0 ? 3 : 2);
-}
-
-/* Refuses a caller that is known, or that brought no credentials: at once. */
-static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *text,
-                   const char *reason)
+/* Counts and logs the refusal of a caller that is known, or that brought no credentials. */
+static void note_refusal(const struct hfd_exchange *x, const char *text, const char *reason)
 {
     struct hfd_guard *guard = hfd_exchange_app(x)->guard;
     struct hfd_failure_note note = {.log = true};
     char from[HFD_FROM_MAX];
-    struct hfd_err err;
 
     if (guard != NULL)
         note = hfd_failures_line(hfd_guard_failures(guard),
                                  hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
     format_client(x, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    hfd_access_log_refusal(&note, reason, from);
-    hfd_exchange_fail(x,
-                      hfd_fail(&err,
-                               verdict == HFD_ACCESS_FORBIDDEN ? HFD_FORBIDDEN : HFD_UNAUTHORIZED,
-                               "%s", text),
-                      &err);
+    hfd_conn_log_refusal(&note, reason, text, from);
+}
+
+/* Refuses at once. */
+static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *text,
+                   const char *reason)
+{
+    const hfd_rc rc = verdict == HFD_ACCESS_FORBIDDEN ? HFD_FORBIDDEN
+                      : verdict == HFD_ACCESS_LATER   ? HFD_UNCHECKED
+                                                      : HFD_UNAUTHORIZED;
+    struct hfd_err err;
+
+    note_refusal(x, text, reason);
+    hfd_exchange_fail(x, hfd_fail(&err, rc, "%s", text), &err);
 }
 
 /* Refuses credentials that are not valid. The answer waits, the longer the more an address fails.
@@ -91,7 +77,7 @@ static void refuse_login(struct hfd_exchange *x, const char *text, const char *r
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
     note = hfd_failures_add(hfd_guard_failures(hfd_exchange_app(x)->guard), from,
                             hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
-    hfd_access_log_refusal(&note, reason, from);
+    hfd_conn_log_refusal(&note, reason, text, from);
     (void)hfd_fail(&err, HFD_UNAUTHORIZED, "%s", text);
     hfd_exchange_refuse_later(x, &err, note.delay_us);
 }
@@ -109,12 +95,8 @@ static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, in
 static bool is_foreign(const struct hfd_exchange *x)
 {
     const struct hfd_list *networks = &hfd_exchange_app(x)->settings->auth_networks;
-    struct hfd_host_address client;
 
-    if (networks->count == 0)
-        return false;
-    client = hfd_exchange_client(x);
-    return !hfd_peer_is_in(networks, &client);
+    return networks->count != 0 && !hfd_peer_is_in(networks, &x->client);
 }
 
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
@@ -143,19 +125,45 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
         return false;
     }
     verdict = hfd_auth_decide(true, need, &answer.caller, text);
-    if (verdict == HFD_ACCESS_UNKNOWN) {
-        if (answer.caller.fault == HFD_AUTH_ABSENT)
+    if (verdict == HFD_ACCESS_UNKNOWN || verdict == HFD_ACCESS_LATER) {
+        if (answer.caller.fault == HFD_AUTH_ABSENT || verdict == HFD_ACCESS_LATER)
             refuse(x, verdict, text, hfd_auth_fault_label(answer.caller.fault));
         else
             refuse_login(x, text, hfd_auth_fault_label(answer.caller.fault));
         return false;
     }
     note_use(x, &answer, now_us);
-    if (!hfd_exchange_set_caller(x, answer.caller.name)) {
+    if (!hfd_exchange_set_caller(x, &answer.caller)) {
         hfd_exchange_fail(x, hfd_fail_nomem(&err, "name the caller"), &err);
         return false;
     }
     if (verdict == HFD_ACCESS_FORBIDDEN)
         refuse(x, verdict, text, "scope");
     return verdict == HFD_ACCESS_ALLOWED;
+}
+
+bool hfd_access_may_report(struct hfd_exchange *x, hfd_slice adapter)
+{
+    char text[HFD_AUTH_TEXT_MAX];
+
+    if (hfd_grant_has_adapter(&x->grant, adapter))
+        return true;
+    (void)snprintf(text, sizeof(text),
+                   "the caller may report as the adapters of its scopes only: %.*s",
+                   HFD_SLICE_FMT(x->grant.adapters));
+    refuse(x, HFD_ACCESS_FORBIDDEN, text, "adapter");
+    return false;
+}
+
+hfd_rc hfd_access_check_name(const struct hfd_exchange *x, hfd_slice name, struct hfd_err *err)
+{
+    static const char text[] =
+        "the identity header names the caller as one of this server's own: a "
+        "token, or another name of hyperfleet.local";
+    const struct hfd_keyset *own = hfd_exchange_conn(x)->loop->guard_view.set;
+
+    if (!hfd_identity_is_ours(name) && (own == NULL || !hfd_keyset_has_name(own, name)))
+        return HFD_OK;
+    note_refusal(x, text, hfd_auth_fault_label(HFD_AUTH_RESERVED));
+    return hfd_fail(err, HFD_FORBIDDEN, "%s", text);
 }

@@ -1,6 +1,6 @@
 /*
  * Finds the credentials of a request, asks the guard, and answers a refused caller
- * with 401 or 403. Thread: loop.
+ * with 401, 403 or 503. Thread: loop.
  */
 #ifndef HFD_HTTP_ACCESS_H
 #define HFD_HTTP_ACCESS_H
@@ -13,11 +13,16 @@
  */
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need);
 
-/** Writes the line of a refused caller, if the log has room for it. */
-void hfd_access_log_refusal(const struct hfd_failure_note *note, const char *reason,
-                            const char *from);
-
-/** Returns true if a browser may log in to a listener with a password (HTTP Basic). */
-bool hfd_access_takes_basic(enum hfd_listener listener);
+/**
+ * Checks that the caller of a request may report as an adapter.
+ * @return true if the request may go on; otherwise it is answered
+ */
+bool hfd_access_may_report(struct hfd_exchange *x, hfd_slice adapter);
+/**
+ * Checks what an identity header says about the caller: it must not be a name of this server's own.
+ * @return HFD_OK, HFD_FORBIDDEN (counted and logged)
+ */
+HFD_MUST_CHECK hfd_rc hfd_access_check_name(const struct hfd_exchange *x, hfd_slice name,
+                                            struct hfd_err *err);
 
 #endif

@@ -1,16 +1,24 @@
+/* See admin.h. */
+#include "handlers/http/admin.h"
+
+#include "driver/base/log.h"
+#include "driver/core/backup_note.h"
+#include "driver/core/overview.h"
+#include "driver/fleet/fleet.h"
+#include "driver/replica/seen.h"
+#include "handlers/http/api.h"
+#include "handlers/http/exchange.h"
+#include "handlers/http/http.h"
+#include "handlers/http/query.h"
+#include "store/backup.h"
+#include "store/rows_fleet.h"
+
+/* ---- orphans ---- */
+
 /*
  * The admin API on the ops listener: the orphans. Turns requests into calls of driver/core and rows
  * into documents; decides nothing. Thread: loop.
  */
-#include "handlers/http/admin.h"
-
-#include "handlers/http/api.h"
-
-#include "driver/base/log.h"
-#include "driver/core/orphans.h"
-#include "driver/fleet/names.h"
-#include "store/rows_fleet.h"
-#include "store/rows_orphan.h"
 
 #define LIST_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
@@ -18,7 +26,7 @@
 struct command {
     const struct hfd_driver *driver;
     struct hfd_fleet_call call;
-    hfd_slice id;
+    struct hfd_orphan_choice chosen;
     struct hfd_orphans found;
     int64_t skew_us; /* offset from the program's clock to the machine's */
     struct hfd_fleet_deletion removed;
@@ -45,11 +53,12 @@ static struct command *start(struct hfd_exchange *x)
                      .caller = caller,
                      .mem = mem},
             .skew_us = hfd_clock_skew_us(app->clock),
-            .id = id.p != NULL ? hfd_arena_dup(mem, id) : HFD_SLICE(""),
+            .chosen.id = id.p != NULL ? hfd_arena_dup(mem, id) : HFD_SLICE(""),
         };
-        if (cmd->id.p != NULL)
+        rc = hfd_query_get(hfd_exchange_request(x)->query, "owner", mem, &cmd->chosen.owner, &err);
+        if (rc == HFD_OK && cmd->chosen.id.p != NULL)
             return cmd;
-        rc = hfd_fail_nomem(&err, "copy a request");
+        rc = rc == HFD_OK ? hfd_fail_nomem(&err, "copy a request") : rc;
     }
     hfd_exchange_fail(x, rc, &err);
     return NULL;
@@ -81,10 +90,12 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
     const struct hfd_ctx c = {.tx = tx, .driver = cmd->driver, .mem = cmd->call.mem, .err = err};
+    const struct hfd_orphan_owner owner = {hfd_slice_of(cmd->driver->fleet.owner),
+                                           cmd->chosen.owner};
     const hfd_rc rc =
-        hfd_orphans_list(tx, cmd->driver->backend_ops, cmd->call.mem, &cmd->found, err);
+        hfd_orphans_list(tx, cmd->driver->backend_ops, &owner, cmd->call.mem, &cmd->found, err);
 
-    return rc == HFD_OK ? hfd_orphans_add_objects(&c, &cmd->found) : rc;
+    return rc == HFD_OK && owner.of.len == 0 ? hfd_orphans_add_objects(&c, &cmd->found) : rc;
 }
 
 static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -141,7 +152,7 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                               .mem = cmd->call.mem,
                               .err = err};
 
-    return hfd_orphan_remove(&c, cmd->call.caller, cmd->id, &cmd->removed);
+    return hfd_orphan_remove(&c, cmd->call.caller, &cmd->chosen, &cmd->removed);
 }
 
 static void on_removed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -170,4 +181,254 @@ void hfd_admin_delete_orphan(struct hfd_exchange *x)
 
     if (cmd != NULL)
         hfd_exchange_update(x, txn_remove, cmd, on_removed);
+}
+
+/* ---- tokens ---- */
+
+#define TOKENS_MAX_BYTES ((size_t)4 * 1024 * 1024)
+
+static void add_time(struct hfd_buf *b, const char *lead, int64_t at_us)
+{
+    if (at_us != 0)
+        hfd_buf_member_time(b, lead, at_us);
+}
+
+static void add_token(struct hfd_buf *b, const struct hfd_guard_token *t)
+{
+    hfd_buf_member_str(b, "{\"name\":", t->name);
+    hfd_buf_lit(b, ",\"scopes\":[");
+    hfd_grant_format(b, &t->grant, true);
+    hfd_buf_addc(b, ']');
+    add_time(b, ",\"created_time\":", t->created_us);
+    add_time(b, ",\"expires_time\":", t->expires_us);
+    add_time(b, ",\"last_used_time\":", t->used_us);
+    if (t->from.len > 0)
+        hfd_buf_member_str(b, ",\"last_used_from\":", t->from);
+    hfd_buf_addc(b, '}');
+}
+
+void hfd_tokens_api_list(struct hfd_exchange *x)
+{
+    struct hfd_guard *guard = hfd_exchange_app(x)->guard;
+    struct hfd_guard_tokens tokens = {.count = 0};
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_err err;
+    struct hfd_buf b;
+
+    if (guard != NULL && hfd_guard_list(guard, hfd_exchange_mem(x), &tokens, &err) != HFD_OK) {
+        hfd_exchange_fail(x, HFD_NOMEM, &err);
+        return;
+    }
+    hfd_buf_init(&b, TOKENS_MAX_BYTES);
+    hfd_buf_lit(&b, "{\"items\":[");
+    for (size_t i = 0; i < tokens.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        add_token(&b, &tokens.items[i]);
+    }
+    hfd_buf_lit(&b, "]}");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+/* ---- replicas ---- */
+
+#define REPLICAS_MAX_BYTES ((size_t)1024 * 1024)
+
+/* A request and its results. Lives in the memory of the exchange. */
+struct listing {
+    struct hfd_arena *mem;
+    int64_t now_us;
+    struct hfd_replicas_seen found;
+};
+
+static void replica_json(struct hfd_buf *b, const struct hfd_replica_seen *r)
+{
+    hfd_buf_member_str(b, "{\"id\":", r->id);
+    hfd_buf_member_str(b, ",\"name\":", r->name);
+    hfd_buf_member_str(b, ",\"version\":", r->version);
+    hfd_buf_addf(b, ",\"schema\":%lld,\"started_time\":", (long long)r->schema);
+    hfd_buf_json_time(b, r->started_us);
+    hfd_buf_member_time(b, ",\"last_seen_time\":", r->beat_us);
+    hfd_buf_addf(b, ",\"live\":%s,\"shards\":%d,\"settings_epoch\":%lld,\"outdated\":%s}",
+                 r->live ? "true" : "false", r->shards, (long long)r->settings_epoch,
+                 r->outdated ? "true" : "false");
+}
+
+static hfd_rc txn_list_replicas(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct listing *l = arg;
+
+    return hfd_replicas_read(tx, l->now_us, l->mem, &l->found, err);
+}
+
+static void on_replicas_listed(struct hfd_exchange *x, void *arg, hfd_rc rc,
+                               const struct hfd_err *err)
+{
+    const struct listing *l = arg;
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_buf b;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    hfd_buf_init(&b, REPLICAS_MAX_BYTES);
+    hfd_buf_lit(&b, "{\"items\":[");
+    for (size_t i = 0; i < l->found.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(&b, ',');
+        replica_json(&b, &l->found.items[i]);
+    }
+    hfd_buf_lit(&b, "]}");
+    hfd_api_send(x, &reply, "application/json", &b);
+}
+
+void hfd_replicas_api_list(struct hfd_exchange *x)
+{
+    struct listing *l = hfd_arena_alloc(hfd_exchange_mem(x), sizeof(*l));
+    struct hfd_err err;
+
+    if (l == NULL) {
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "list the replicas"), &err);
+        return;
+    }
+    *l = (struct listing){.mem = hfd_exchange_mem(x),
+                          .now_us = hfd_clock_wall_us(hfd_exchange_app(x)->clock)};
+    hfd_exchange_view_short(x, txn_list_replicas, l, on_replicas_listed);
+}
+
+/*
+ * GET /admin/backup. The copy is made in steps, each a job of a reader thread. Then it is sent in
+ * pieces. At its end is the note of driver/core/backup_note.h. Thread: loop; the jobs: reader.
+ */
+
+#define STATUS_NO_ROOM 507
+
+/* In the memory of the exchange. */
+struct making {
+    struct hfd_backup *backup;
+    struct hfd_arena *mem;
+    struct hfd_backup_note note;
+    struct hfd_backup_sum sum;
+    struct hfd_pieces pieces;
+    hfd_slice piece;
+    char *bytes; /* HFD_PIECE_BYTES */
+    bool done;   /* the copy is whole */
+};
+
+static void close_backup(void *arg)
+{
+    struct making *m = arg;
+
+    hfd_backup_close(&m->backup);
+}
+
+static void fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
+{
+    if (rc == HFD_LIMIT)
+        hfd_exchange_fail_as(x, STATUS_NO_ROOM, rc, err);
+    else
+        hfd_exchange_fail(x, rc, err);
+}
+
+/* ---- the copy ---- */
+
+/* Collects the facts of the note, from the snapshot that the copy shows. */
+static hfd_rc txn_facts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct making *m = arg;
+
+    return hfd_backup_note_collect(tx, m->mem, &m->note, err);
+}
+
+static hfd_rc job_begin(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct making *m = arg;
+
+    (void)tx;
+    return hfd_backup_begin(m->backup, txn_facts, m, err);
+}
+
+static hfd_rc job_step(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct making *m = arg;
+
+    (void)tx;
+    return hfd_backup_step(m->backup, &m->done, err);
+}
+
+/* ---- the body ---- */
+
+/* The next piece of the database; behind its end, the note. */
+static hfd_rc job_read(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct making *m = arg;
+    size_t len;
+    hfd_rc rc = hfd_backup_read(m->backup, m->bytes, HFD_PIECE_BYTES, &len, err);
+
+    (void)tx;
+    if (rc == HFD_OK && len == 0) {
+        rc = hfd_backup_note_format(&m->note, &m->sum, m->bytes, err);
+        len = HFD_BACKUP_NOTE_BYTES;
+    } else if (rc == HFD_OK) {
+        hfd_backup_sum_add(&m->sum, m->bytes, len);
+    }
+    m->piece = (hfd_slice){m->bytes, len};
+    return rc;
+}
+
+static void send_copy(struct hfd_exchange *x, struct making *m)
+{
+    struct hfd_reply reply = {
+        .status = 200, .content_type = "application/octet-stream", .pieces = &m->pieces};
+
+    m->note.bytes = hfd_backup_bytes(m->backup);
+    hfd_backup_sum_init(&m->sum);
+    m->pieces = (struct hfd_pieces){.length = (size_t)m->note.bytes + HFD_BACKUP_NOTE_BYTES,
+                                    .read = job_read,
+                                    .arg = m,
+                                    .next = &m->piece};
+    HFD_LOG(HFD_LOG_INFO, "audit: backup made", HFD_LOG_INT("bytes", m->note.bytes),
+            HFD_LOG_INT("resources", m->note.resources), HFD_LOG_STR("by", hfd_exchange_caller(x)));
+    hfd_exchange_reply(x, &reply);
+}
+
+static void on_stepped(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct making *m = arg;
+    struct hfd_err stopping;
+
+    if (rc != HFD_OK)
+        fail(x, rc, err);
+    else if (m->done)
+        send_copy(x, m);
+    else if (hfd_exchange_draining(x))
+        hfd_exchange_fail(x, hfd_fail(&stopping, HFD_IO, "backup: the server stops"), &stopping);
+    else
+        hfd_exchange_step(x, job_step, m, on_stepped);
+}
+
+void hfd_backup_api(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct hfd_arena *mem = hfd_exchange_mem(x);
+    struct making *m = hfd_arena_alloc(mem, sizeof(*m));
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (m == NULL) {
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "begin a backup"), &err);
+        return;
+    }
+    *m = (struct making){.mem = mem, .bytes = hfd_arena_alloc(mem, HFD_PIECE_BYTES)};
+    rc = m->bytes != NULL ? hfd_backup_open(app->store, &m->backup, &err)
+                          : hfd_fail_nomem(&err, "begin a backup");
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    hfd_exchange_at_end(x, close_backup, m);
+    m->note.clock_us = hfd_clock_wall_us(app->clock);
+    m->note.taken_us = m->note.clock_us + hfd_clock_skew_us(app->clock);
+    hfd_exchange_step(x, job_begin, m, on_stepped);
 }

@@ -1,7 +1,8 @@
 /* See api.h. */
 #include "handlers/http/api.h"
 
-#include "driver/core/identity.h"
+#include "driver/core/driver.h"
+#include "handlers/http/access.h"
 
 #define HEADER_NAME_MAX 64
 
@@ -18,6 +19,8 @@ hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *er
         lower[name.len] = '\0';
         rc = hfd_exchange_header(x, lower, &value, err);
     }
+    if (rc == HFD_OK && value.len > 0)
+        rc = hfd_access_check_name(x, value, err);
     if (rc != HFD_OK)
         return rc;
     if (value.len == 0 && hfd_exchange_caller(x).len > 0) {

@@ -1,4 +1,7 @@
-/* The handler of the Driver API: PUT, GET and DELETE of a GUResID. Thread: loop. */
+/*
+ * The handlers of the Driver API: PUT, GET and DELETE of a GUResID, and the check of the body of a
+ * PUT that stores nothing. Thread: loop.
+ */
 #ifndef HFD_HTTP_DRIVER_API_H
 #define HFD_HTTP_DRIVER_API_H
 
@@ -10,5 +13,8 @@ extern const struct hfd_driver_verb hfd_driver_get, hfd_driver_put, hfd_driver_d
 
 /** Runs the method of the route. */
 void hfd_driver_api(struct hfd_exchange *x);
+
+/** POST /validate, and POST /{driver}/validate. */
+void hfd_validate_api(struct hfd_exchange *x);
 
 #endif

@@ -1,27 +1,316 @@
+/* See exchange.h. */
+#include "handlers/http/exchange.h"
+
+#include "driver/base/check.h"
+#include "driver/base/err.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/core/driver.h"
+#include "handlers/http/count.h"
+#include "handlers/http/door.h"
+#include "handlers/http/exchange_int.h"
+#include "handlers/http/http.h"
+#include "handlers/http/loop.h"
+#include "handlers/http/origin.h"
+#include "handlers/http/reply.h"
+
+/* ---- errors ---- */
+
+#define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
+
+/* Returns the GUResID of a request to the Driver API; empty if there is none. */
+static hfd_slice resource_of(const struct hfd_exchange *x)
+{
+    hfd_slice id = HFD_SLICE_NONE;
+
+    if (x->match.dialect == HFD_DIALECT_DRIVER && x->match.route != NULL)
+        id = hfd_exchange_param(x, "guresid");
+    return hfd_guresid_check(id, NULL) == HFD_OK ? id : HFD_SLICE_NONE;
+}
+
+void hfd_exchange_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow)
+{
+    struct hfd_reply reply = {0};
+    struct hfd_buf b;
+
+    p->dialect = x->match.dialect;
+    p->path = x->view.path;
+    p->resource = resource_of(x);
+    p->request_id = x->view.request_id;
+    p->now_us = x->view.received_us;
+    hfd_buf_init(&b, PROBLEM_MAX_BYTES);
+    hfd_problem_format(p, &b, &reply);
+    if (b.rc == HFD_OK)
+        reply.body = hfd_buf_slice(&b);
+    else
+        reply.content_type = NULL; /* no memory for a body: the status must do */
+    hfd_exchange_keep(x, &b);
+    reply.allow = allow;
+    hfd_exchange_reply(x, &reply);
+}
+
+static void fail(struct hfd_exchange *x, struct hfd_problem *p, const struct hfd_err *err)
+{
+    if (HFD_NEVER(p->rc == HFD_OK))
+        p->rc = HFD_CORRUPT;
+    if (p->rc == HFD_NOMEM)
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("memory"), 1);
+    else if (p->rc == HFD_TIMEOUT)
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("read_timeout"), 1);
+    /* The log has what a 5xx hides from the client. */
+    if (hfd_problem_status(x->match.dialect, p->rc) >= 500 && p->rc != HFD_UNCHECKED)
+        HFD_LOG(p->rc == HFD_CORRUPT || p->rc == HFD_DAMAGED || p->rc == HFD_IO ? HFD_LOG_ERROR
+                                                                                : HFD_LOG_WARN,
+                "request failed", HFD_LOG_CSTR("rc", hfd_rc_name(p->rc)),
+                HFD_LOG_CSTR("detail", err != NULL ? err->msg : ""));
+    p->field = err != NULL ? err->field : NULL;
+    p->message = err != NULL ? err->msg : NULL;
+    hfd_exchange_problem(x, p, NULL);
+}
+
+void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err)
+{
+    fail(x, &(struct hfd_problem){.rc = rc}, err);
+}
+
+void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err)
+{
+    fail(x, &(struct hfd_problem){.rc = rc, .status = status}, err);
+}
+
+void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                              const struct hfd_violations *fields)
+{
+    fail(x, &(struct hfd_problem){.rc = rc, .fields = fields}, err);
+}
+
+void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                             const struct hfd_health_violations *rules)
+{
+    fail(x, &(struct hfd_problem){.rc = rc, .rules = rules}, err);
+}
+
+/* ---- answers that wait ---- */
+
+#define HFD_LATER_MAX 256 /* answers of a loop that wait; further 401s do not wait */
+
+/* An answer that waits; in the memory of its exchange. */
+struct hfd_later {
+    h2o_linklist_t link;
+    struct hfd_exchange *x;
+    int64_t until_us;           /* mono */
+    hfd_handler_fn *do_without; /* answers; NULL = 401 with err */
+    struct hfd_err err;
+};
+
+/*
+ * Lets an answer wait.
+ * @param later  in the memory of later->x; not linked yet
+ * @return false if too many wait: answer now
+ */
+static bool later_add(struct hfd_loop *loop, struct hfd_later *later)
+{
+    if ((loop->later_count >= HFD_LATER_MAX && later->do_without == NULL) || loop->draining)
+        return false;
+    if (loop->later_count++ == 0 || later->until_us < loop->later_us)
+        loop->later_us = later->until_us;
+    later->link = (h2o_linklist_t){.next = NULL};
+    h2o_linklist_insert(&loop->later, &later->link);
+    return true;
+}
+
+/* Forgets an answer: its client has gone. */
+static void later_cancel(struct hfd_loop *loop, struct hfd_later *later)
+{
+    HFD_ASSERT(loop->later_count > 0 && h2o_linklist_is_linked(&later->link));
+    loop->later_count--;
+    h2o_linklist_unlink(&later->link);
+}
+
+/* It is no request in progress any more: what waits takes no place from others. */
+void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us)
+{
+    struct hfd_later *later = hfd_arena_alloc(&x->mem, sizeof(*later));
+
+    if (later != NULL)
+        *later = (struct hfd_later){
+            .x = x, .until_us = hfd_loop_mono_us(x->loop) + delay_us, .err = *err};
+    if (later == NULL || hfd_listener_is_full(x->conn->listener) || !later_add(x->loop, later)) {
+        hfd_exchange_fail(x, HFD_UNAUTHORIZED, err);
+        return;
+    }
+    x->later = later;
+    hfd_exchange_leave_flight(x);
+}
+
+void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn *do_without)
+{
+    struct hfd_later *later = hfd_arena_alloc(&x->mem, sizeof(*later));
+
+    HFD_ASSERT(x->later == NULL && !x->job_out);
+    if (later == NULL)
+        return;
+    *later = (struct hfd_later){
+        .x = x, .until_us = hfd_loop_mono_us(x->loop) + limit_us, .do_without = do_without};
+    if (later_add(x->loop, later))
+        x->later = later;
+}
+
+static void answer(struct hfd_exchange *x)
+{
+    const struct hfd_later *later = x->later;
+
+    x->refs++;
+    x->later = NULL;
+    hfd_log_request_id(x->view.request_id);
+    if (later->do_without != NULL) {
+        x->job_left = x->job_out;
+        x->viewing = false; /* the job goes on, though the client leaves */
+        later->do_without(x);
+    } else {
+        hfd_exchange_fail(x, HFD_UNAUTHORIZED, &later->err);
+    }
+    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_unref(x);
+}
+
+bool hfd_later_is_refusal(const struct hfd_exchange *x)
+{
+    return x != NULL && x->later != NULL && x->later->do_without == NULL;
+}
+
+void hfd_later_answer_now(struct hfd_exchange *x)
+{
+    later_cancel(x->loop, x->later);
+    x->loop->again = true;
+    answer(x);
+}
+
+/* Takes an answer that is due off the list; notes when the next one is. */
+static struct hfd_later *take_due(struct hfd_loop *loop, int64_t now_us)
+{
+    int64_t next_us = INT64_MAX;
+
+    for (h2o_linklist_t *at = loop->later.next; at != &loop->later; at = at->next) {
+        struct hfd_later *later = H2O_STRUCT_FROM_MEMBER(struct hfd_later, link, at);
+
+        if (later->until_us <= now_us || loop->draining)
+            return later;
+        if (later->until_us < next_us)
+            next_us = later->until_us;
+    }
+    loop->later_us = next_us;
+    return NULL;
+}
+
+void hfd_later_run(struct hfd_loop *loop, int64_t now_us)
+{
+    struct hfd_later *later;
+
+    if (loop->later_count == 0 || (now_us < loop->later_us && !loop->draining))
+        return;
+    while ((later = take_due(loop, now_us)) != NULL)
+        hfd_later_answer_now(later->x); /* NOLINT(clang-analyzer-unix.Malloc): off the list */
+}
+
+int64_t hfd_later_wait_us(const struct hfd_loop *loop, int64_t max_us)
+{
+    int64_t left_us;
+
+    if (loop->later_count == 0)
+        return max_us;
+    left_us = loop->later_us - hfd_loop_mono_us(loop) + 999; /* to whole milliseconds */
+    return left_us < 0 ? 0 : left_us < max_us ? left_us : max_us;
+}
+
+/* ---- long bodies ---- */
+
+/* The client sees fewer bytes than Content-Length, and the connection closes. */
+static void cut_short(struct hfd_exchange *x, const struct hfd_err *err)
+{
+    HFD_LOG(HFD_LOG_WARN, "the answer is cut short", HFD_LOG_CSTR("reason", err->msg),
+            HFD_LOG_INT("sent", x->pieces_sent), HFD_LOG_INT("of", x->pieces->length));
+    x->req->http1_is_persistent = 0;
+    h2o_send(x->req, NULL, 0, H2O_SEND_STATE_ERROR);
+}
+
+static void send_piece(struct hfd_exchange *x)
+{
+    const hfd_slice piece = *x->pieces->next;
+
+    HFD_ASSERT(piece.len > 0 && piece.len <= x->pieces->length - x->pieces_sent);
+    x->pieces_sent += piece.len;
+    hfd_conn_send(x->req, piece, x->pieces_sent == x->pieces->length);
+}
+
+static void on_read(struct hfd_job *job)
+{
+    struct hfd_exchange *x = (struct hfd_exchange *)(void *)job;
+
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
+    x->job_out = x->viewing = false;
+    hfd_log_request_id(x->view.request_id);
+    if (x->req != NULL && job->rc == HFD_OK)
+        send_piece(x);
+    else if (x->req != NULL)
+        cut_short(x, &job->err);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_unref(x);
+}
+
+static void read_next(struct hfd_exchange *x)
+{
+    struct hfd_err err;
+
+    x->job = (struct hfd_job){
+        .fn = x->pieces->read, .arg = x->pieces->arg, .sink = &x->loop->sink, .done = on_read};
+    x->job_out = x->viewing = true;
+    x->refs++;
+    if (hfd_store_view(hfd_exchange_app(x)->store, &x->job, &err) == HFD_OK)
+        return;
+    x->job_out = x->viewing = false;
+    x->refs--;
+    cut_short(x, &err);
+}
+
+/* A client that takes piece after piece is not slow, however long the whole lasts. */
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
+{
+    struct hfd_exchange *x = H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, generator, generator);
+
+    (void)req;
+    x->conn->write_began_us = 0;
+    read_next(x);
+}
+
+void hfd_exchange_at_end(struct hfd_exchange *x, void (*fn)(void *arg), void *arg)
+{
+    HFD_ASSERT(x->at_end == NULL);
+    x->at_end = fn;
+    x->at_end_arg = arg;
+}
+
+/* Starts the response that is set up in the request of x, and reads the first piece. */
+static void pieces_start(struct hfd_exchange *x, const struct hfd_pieces *p)
+{
+    x->generator = (h2o_generator_t){.proceed = on_proceed, .stop = NULL};
+    x->pieces = p;
+    h2o_start_response(x->req, &x->generator);
+    read_next(x);
+}
+
+void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants)
+{
+    x->wants = wants;
+}
+
+/* ---- life, jobs and the answer ---- */
+
 /*
  * One request on its way through a handler. The exchange owns its memory. Its references: one for
  * the request that h2o holds, one for a job that is out, one for running code. If the client
  * leaves, req becomes NULL, and a job that returns frees the rest without an answer.
  */
-#include "handlers/http/exchange_int.h"
-
-#include "driver/base/check.h"
-#include "driver/base/log.h"
-#include "driver/base/metrics.h"
-#include "driver/core/guresid.h"
-#include "driver/fleet/ksuid.h"
-#include "handlers/auth/credential.h"
-#include "handlers/http/access.h"
-#include "handlers/http/count.h"
-#include "handlers/http/door.h"
-#include "handlers/http/headers.h"
-#include "handlers/http/later.h"
-#include "handlers/http/peer.h"
-#include "handlers/http/pieces.h"
-#include "handlers/http/reply.h"
-#include "handlers/http/sending.h"
-
-#define MESSAGE_MAX_BYTES (HFD_TARGET_MAX_BYTES + 128)
 
 static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
 {
@@ -46,7 +335,6 @@ void hfd_exchange_unref(struct hfd_exchange *x)
     if (--x->refs != 0)
         return;
     hfd_exchange_leave_flight(x);
-    hfd_sending_end(&x->sending);
     if (x->at_end != NULL)
         x->at_end(x->at_end_arg);
     hfd_arena_fini(&x->mem);
@@ -72,7 +360,7 @@ bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
 static void drop_later(struct hfd_exchange *x)
 {
     if (x->later != NULL)
-        hfd_later_cancel(x->loop, x->later);
+        later_cancel(x->loop, x->later);
     x->later = NULL;
 }
 
@@ -91,10 +379,27 @@ static void on_req_gone(void *slot)
     hfd_exchange_unref(x);
 }
 
-struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x)
+struct hfd_exchange *hfd_exchange_new(struct hfd_loop *loop, h2o_req_t *req)
 {
-    return hfd_peer_client(hfd_exchange_app(x)->settings, x->conn->sock,
-                           x->req != NULL ? &x->req->headers : NULL);
+    struct hfd_exchange *x = calloc(1, sizeof(*x)), **slot;
+
+    if (x == NULL)
+        return NULL;
+    x->magic = HFD_EXCHANGE_MAGIC;
+    x->refs = 1;
+    x->loop = loop;
+    x->req = req;
+    x->conn = hfd_conn_of(req);
+    x->started_us = hfd_loop_mono_us(loop);
+    hfd_arena_init(&x->mem, loop->server->limits.arena_max_bytes);
+    if (x->conn->listener->which == HFD_LISTENER_MAIN)
+        x->mem.budget = &loop->server->memory; /* the ops listener always has room */
+    x->conn->exchange = x;
+    x->client = x->conn->client;
+    loop->exchanges++;
+    slot = h2o_mem_alloc_shared(&req->pool, sizeof(struct hfd_exchange *), on_req_gone);
+    *slot = x;
+    return x;
 }
 
 /* Logs a request. One that changes nothing, such as a poll by PUT, is of interest at debug only. */
@@ -105,14 +410,11 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
                                      : quiet       ? HFD_LOG_DEBUG
                                                    : HFD_LOG_INFO;
 
-    struct hfd_host_address client = {.known = false};
     char from[HFD_ADDRESS_TEXT_MAX];
 
     if (!hfd_log_enabled(level))
         return;
-    if (x->req != NULL)
-        client = hfd_exchange_client(x);
-    hfd_host_address_format(&client, from);
+    hfd_host_address_format(&x->client, from);
     const struct hfd_log_field fields[] = {
         HFD_LOG_CSTR("method", hfd_method_name(x->view.method)),
         HFD_LOG_CSTR("route", x->match.route != NULL ? x->match.route->name : "none"),
@@ -147,13 +449,21 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
     x->kept_bytes = bytes;
 }
 
+/*
+ * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close". A
+ * caller that is refused keeps no place.
+ */
+static bool stays_open(const struct hfd_exchange *x, int status)
+{
+    return x->conn->head.keep_alive && !x->conn->pipelined && !x->loop->draining && status != 401;
+}
+
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
 {
     h2o_req_t *req = x->req;
     /* RFC 9110, 8.6 and 15.4.5: neither has a Content-Length. */
     const bool bare = reply->status == 204 || reply->status == 304;
     const bool has_body = reply->content_type != NULL && !bare;
-    struct hfd_encoding encoding;
     const size_t bytes = reply->pieces != NULL ? reply->pieces->length : reply->body.len;
     hfd_slice body = HFD_SLICE_NONE;
 
@@ -169,22 +479,14 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->res.status = reply->status;
     req->res.reason = hfd_status_text(reply->status);
     req->res.content_length = bare ? SIZE_MAX : has_body ? bytes : 0;
-    encoding = hfd_encoding_choose(x, reply);
-    if (encoding.gzip)
-        encoding.gzip =
-            hfd_sending_compress(&x->sending, req, reply->body, &req->res.content_length);
     hfd_headers_add(req, reply,
                     &(struct hfd_headers){.request_id = x->view.request_id,
                                           .dialect = x->match.dialect,
-                                          .listener = x->conn->listener->which,
-                                          .encoding = encoding});
-    /*
-     * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close".
-     */
-    req->http1_is_persistent = x->conn->head.keep_alive && !x->loop->draining;
+                                          .listener = x->conn->listener->which});
+    req->http1_is_persistent = stays_open(x, reply->status);
     if (has_body && x->view.method != HFD_METHOD_HEAD) {
         if (reply->pieces != NULL) {
-            hfd_pieces_start(reply->pieces, x);
+            pieces_start(x, reply->pieces);
             return;
         }
         body = reply->body;
@@ -212,15 +514,17 @@ hfd_slice hfd_exchange_caller(const struct hfd_exchange *x)
     return x->caller;
 }
 
-bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name)
+bool hfd_exchange_set_caller(struct hfd_exchange *x, const struct hfd_caller *caller)
 {
-    x->caller = hfd_arena_dup(&x->mem, name);
-    return x->caller.p != NULL;
+    x->caller = hfd_arena_dup(&x->mem, caller->name);
+    x->grant =
+        (struct hfd_grant){caller->grant.scopes, hfd_arena_dup(&x->mem, caller->grant.adapters)};
+    return x->caller.p != NULL && x->grant.adapters.p != NULL;
 }
 
 bool hfd_exchange_is_proxied(const struct hfd_exchange *x)
 {
-    return hfd_peer_is_trusted(hfd_exchange_app(x)->settings, x->conn->sock);
+    return hfd_peer_is_in(&hfd_exchange_app(x)->settings->http_trusted_proxies, &x->conn->peer);
 }
 
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x)
@@ -417,147 +721,4 @@ void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist
             job->done(job);
         }
     }
-}
-
-static struct hfd_exchange *exchange_new(struct hfd_loop *loop, h2o_req_t *req)
-{
-    struct hfd_exchange *x = calloc(1, sizeof(*x)), **slot;
-
-    if (x == NULL)
-        return NULL;
-    x->magic = HFD_EXCHANGE_MAGIC;
-    x->refs = 1;
-    x->loop = loop;
-    x->req = req;
-    x->conn = hfd_conn_of(req);
-    x->started_us = hfd_loop_mono_us(loop);
-    hfd_arena_init(&x->mem, loop->server->limits.arena_max_bytes);
-    if (x->conn->listener->which == HFD_LISTENER_MAIN)
-        x->mem.budget = &loop->server->memory; /* the ops listener always has room */
-    x->conn->exchange = x;
-    loop->exchanges++;
-    slot = h2o_mem_alloc_shared(&req->pool, sizeof(struct hfd_exchange *), on_req_gone);
-    *slot = x;
-    return x;
-}
-
-static void fill_view(struct hfd_exchange *x)
-{
-    const struct hfd_app *app = hfd_exchange_app(x);
-    h2o_req_t *req = x->req;
-    struct hfd_request *v = &x->view;
-
-    v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
-    v->method = hfd_method_parse(v->method_text);
-    (void)hfd_target_split((hfd_slice){req->input.path.base, req->input.path.len}, &v->path,
-                           &v->query); /* checked by the door */
-    hfd_credential_cut(&v->path, &x->path_token);
-    v->body =
-        req->entity.base != NULL ? (hfd_slice){req->entity.base, req->entity.len} : HFD_SLICE("");
-    v->received_us = hfd_clock_wall_us(app->clock);
-    hfd_ksuid_make(v->received_us, app->rng, x->id);
-    v->request_id = (hfd_slice){x->id, sizeof(x->id)};
-    x->conn->request_id = v->request_id;
-    x->path_log_len = v->path.len < sizeof(x->path_log) ? v->path.len : sizeof(x->path_log);
-    memcpy(x->path_log, v->path.p, x->path_log_len);
-}
-
-static void refuse_route(struct hfd_exchange *x, enum hfd_route_outcome outcome)
-{
-    const struct hfd_app *app = hfd_exchange_app(x);
-    char message[MESSAGE_MAX_BYTES], allow[HFD_ALLOW_TEXT_MAX];
-    hfd_slice allow_copy;
-    struct hfd_err err;
-
-    if (outcome == HFD_ROUTE_NO_PATH && app->opens_later) {
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_AWAY, "it is not served yet"), &err);
-        return;
-    }
-    if (outcome == HFD_ROUTE_NO_PATH) {
-        if (x->match.dialect == HFD_DIALECT_FLEET && app->without_fleet)
-            (void)snprintf(message, sizeof(message),
-                           "This driver works with a remote HyperFleet and serves no HyperFleet "
-                           "API itself; ask the remote one");
-        else
-            (void)snprintf(message, sizeof(message), "The requested resource '%.*s' doesn't exist",
-                           HFD_SLICE_FMT(x->view.path));
-        hfd_exchange_problem(
-            x,
-            &(struct hfd_problem){
-                .rc = HFD_NOT_FOUND, .status = 404, .unknown_route = true, .message = message},
-            NULL);
-        return;
-    }
-    hfd_allow_format(x->match.methods, allow);
-    (void)snprintf(message, sizeof(message), "the method %.*s is not allowed here; allowed: %s",
-                   HFD_SLICE_FMT(x->view.method_text), allow);
-    allow_copy = hfd_arena_dup(&x->mem, hfd_slice_of(allow));
-    hfd_exchange_problem(
-        x, &(struct hfd_problem){.rc = HFD_BAD_REQUEST, .status = 405, .message = message},
-        allow_copy.p);
-}
-
-/* Routes the request to its handler. */
-static void dispatch(struct hfd_exchange *x)
-{
-    struct hfd_server *server = x->loop->server;
-    enum hfd_listener listener = x->conn->listener->which;
-    struct hfd_err err = {0};
-    struct hfd_path path;
-    enum hfd_route_outcome outcome;
-    hfd_rc rc;
-
-    x->match.dialect = hfd_dialect_of(listener, x->view.path);
-    /* The in-flight limit does not apply to the ops listener. */
-    if (listener == HFD_LISTENER_MAIN) {
-        x->counted = true;
-        hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, 1);
-        if (atomic_fetch_add(&server->in_flight, 1) >= server->limits.in_flight_max) {
-            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("in_flight"), 1);
-            hfd_exchange_fail(x, HFD_BUSY, NULL);
-            return;
-        }
-    }
-    rc = hfd_path_split(x->view.path, &x->mem, &path, &err);
-    if (rc != HFD_OK) {
-        if (hfd_access_check(x, HFD_NEED_ANY))
-            hfd_exchange_fail(x, rc, &err);
-        return;
-    }
-    outcome = hfd_route_match(server->router, listener, x->view.method, &path, &x->match);
-    if (!hfd_access_check(x, outcome == HFD_ROUTE_FOUND ? x->match.route->need : HFD_NEED_ANY))
-        return;
-    if (outcome != HFD_ROUTE_FOUND) {
-        refuse_route(x, outcome);
-        return;
-    }
-    x->match.route->fn(x);
-    if (HFD_NEVER(!x->replied && !x->job_out))
-        hfd_exchange_fail(x, HFD_CORRUPT, NULL);
-}
-
-int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req)
-{
-    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, ctx, req->conn->ctx);
-    struct hfd_exchange *x;
-
-    (void)self;
-    HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
-    x = exchange_new(loop, req);
-    if (x == NULL) {
-        /*
-         * Without an exchange the door does not see the end of the request, so the connection
-         * closes with it.
-         */
-        h2o_send_error_503(req, "Service Unavailable", "out of memory",
-                           H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION);
-        return 0;
-    }
-    x->refs++;
-    fill_view(x);
-    hfd_log_request_id(x->view.request_id);
-    dispatch(x);
-    hfd_log_request_id(HFD_SLICE_NONE);
-    hfd_exchange_unref(x);
-    return 0;
 }

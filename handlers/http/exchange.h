@@ -2,8 +2,10 @@
 #ifndef HFD_HTTP_EXCHANGE_H
 #define HFD_HTTP_EXCHANGE_H
 
-#include "handlers/http/exchange_fail.h"
+#include "driver/base/err.h"
 #include "handlers/http/http.h"
+
+struct hfd_problem;
 
 /** Return what the server was opened with, the row of the route, and the request. */
 const struct hfd_app *hfd_exchange_app(const struct hfd_exchange *x);
@@ -92,5 +94,41 @@ void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
  * static.
  */
 void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply);
+
+/** Sends an error in the route's dialect: RES-1xx, problem+json, or plain JSON (reply.c). */
+void hfd_exchange_fail(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err);
+/** The same with another status than that of rc. */
+void hfd_exchange_fail_as(struct hfd_exchange *x, int status, hfd_rc rc, const struct hfd_err *err);
+/**
+ * The same, with every violation of the body in errors[] of the problem. err is the first of them.
+ * fields may be empty.
+ */
+void hfd_exchange_fail_fields(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                              const struct hfd_violations *fields);
+/** The same with the rules of a PacemakerCluster document that are violated; they may be none. */
+void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd_err *err,
+                             const struct hfd_health_violations *rules);
+
+/** Sends a problem as it is. @param allow  the header Allow; NULL = none */
+void hfd_exchange_problem(struct hfd_exchange *x, struct hfd_problem *p, const char *allow);
+
+#define HFD_PIECE_BYTES ((size_t)262144)
+
+/**
+ * A long body that reader threads read in pieces, one after the other. The next one is read when
+ * the last one is written, so a slow client holds one piece only. In the memory of the exchange.
+ */
+struct hfd_pieces {
+    size_t length;         /* of the body */
+    hfd_txn_fn *read;      /* puts a piece into *next; an error cuts the answer short */
+    void *arg;             /* for read */
+    const hfd_slice *next; /* stays valid until the next read */
+};
+
+/**
+ * Has fn called when the exchange ends, whatever happened, before its memory is freed. Once per
+ * exchange. No job is out then.
+ */
+void hfd_exchange_at_end(struct hfd_exchange *x, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -5,12 +5,12 @@
 #ifndef HFD_HTTP_EXCHANGE_INT_H
 #define HFD_HTTP_EXCHANGE_INT_H
 
-#include "handlers/settings/network.h"
+#include "driver/fleet/keys.h"
+#include "handlers/http/door.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/loop.h"
 #include "handlers/http/route.h"
-#include "handlers/http/sending.h"
-#include "driver/fleet/ksuid.h"
+#include "handlers/settings/network.h"
 
 #define HFD_EXCHANGE_PATH_MAX 200 /* bytes of a path in the log */
 
@@ -23,18 +23,23 @@ struct hfd_exchange {
     unsigned refs; /* loop thread only */
     h2o_multithread_message_t message;
     struct hfd_sending sending;
+    h2o_generator_t generator;       /* of pieces */
+    const struct hfd_pieces *pieces; /* of the answer that is being sent; NULL = none */
+    size_t pieces_sent;              /* bytes */
     struct hfd_loop *loop;
     struct hfd_conn *conn; /* valid while req is */
     h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
     struct hfd_match match;
     struct hfd_request view;
-    hfd_slice path_token; /* of the request; the path has it no more */
-    hfd_slice caller;     /* the caller's name, in mem; empty without authentication */
+    hfd_slice path_token;           /* of the request; the path has it no more */
+    struct hfd_host_address client; /* origin.h */
+    hfd_slice caller;               /* the caller's name, in mem; empty without authentication */
+    struct hfd_grant grant;
     struct hfd_arena mem;
     struct hfd_buf body; /* of the answer; kept until it is sent */
     int64_t kept_bytes;  /* of body, taken from the memory of the server */
     hfd_then_fn *then;
-    void (*at_end)(void *arg); /* NULL = none; see pieces.h */
+    void (*at_end)(void *arg); /* NULL = none; see exchange.h */
     void *at_end_arg;
     struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
     bool counted;            /* counted in server->in_flight */
@@ -56,8 +61,8 @@ void hfd_exchange_leave_flight(struct hfd_exchange *x);
 /** Gives a reference back. */
 void hfd_exchange_unref(struct hfd_exchange *x);
 
-/** Copies the name of the caller. Returns false if memory is short. */
-bool hfd_exchange_set_caller(struct hfd_exchange *x, hfd_slice name);
+/** Copies the caller. Returns false if memory is short. */
+bool hfd_exchange_set_caller(struct hfd_exchange *x, const struct hfd_caller *caller);
 /** Returns the token of the path; empty if there is none. */
 static inline hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
 {
@@ -68,10 +73,26 @@ static inline struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
 {
     return x->conn;
 }
+/*
+ * Answers that wait: the 401 to failed logins, and those that do without a late job. A loop keeps
+ * them in a list and looks at it between two runs. It never blocks.
+ */
+/** Returns true if a 401 of the exchange waits; x may be NULL. */
+bool hfd_later_is_refusal(const struct hfd_exchange *x);
+/** Sends the answer of an exchange that waits. Between two runs of the loop only. */
+void hfd_later_answer_now(struct hfd_exchange *x);
+/** Sends the answers that have waited long enough; all of them while the loop drains. */
+void hfd_later_run(struct hfd_loop *loop, int64_t now_us);
+/** Returns how long the loop may sleep, at most max_us. */
+int64_t hfd_later_wait_us(const struct hfd_loop *loop, int64_t max_us);
+
 /** Answers with 401 after a time; at once if too many answers wait. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us);
-/** Handles a request of h2o. */
-int hfd_exchange_on_req(h2o_handler_t *self, h2o_req_t *req);
+/**
+ * Makes the exchange of a request, which holds its first reference.
+ * @return NULL: out of memory
+ */
+struct hfd_exchange *hfd_exchange_new(struct hfd_loop *loop, h2o_req_t *req);
 /**
  * The client has gone: a view that is out ends soon, with HFD_TIMEOUT. Updates are not
  * affected.
@@ -83,8 +104,5 @@ bool hfd_exchange_is_viewing(const struct hfd_exchange *x);
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
 /** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */
 void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
-
-/** Returns the address of the client (peer.h), before the answer. */
-struct hfd_host_address hfd_exchange_client(const struct hfd_exchange *x);
 
 #endif

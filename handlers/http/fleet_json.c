@@ -2,8 +2,9 @@
 #include "handlers/http/fleet_json.h"
 
 #include "driver/base/clock.h"
+#include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
-#include "driver/fleet/names.h"
+#include "driver/fleet/fleet.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 
@@ -15,7 +16,6 @@
 /* Limits of a condition, as in Kubernetes. */
 #define TYPE_MAX 316
 #define MESSAGE_MAX 32768
-#define OBSERVED_AHEAD_MAX_US (INT64_C(300) * HFD_US_PER_S) /* driver/README.md, decision 15 */
 #define INT32_MAX_VALUE INT64_C(2147483647)
 
 /* Uses an arena of its own, so that a long list needs the memory of one resource. */
@@ -223,6 +223,7 @@ static hfd_rc take_labels(const json_t *doc, struct hfd_arena *mem, hfd_slice *o
             char field[96];
 
             (void)snprintf(field, sizeof(field), "labels.%.80s", key);
+            hfd_foreign_drop_halves(field);
             return hfd_fail_field(err, HFD_MALFORMED, field, "%s: expected a string, got %s", field,
                                   hfd_json_type_name(v));
         }
@@ -545,7 +546,7 @@ static hfd_rc check_observed(const struct checks *c, bool present, int64_t at_us
 {
     const char *wrong =
         !present ? "observed_time is required"
-        : at_us > c->r->now_us + OBSERVED_AHEAD_MAX_US
+        : at_us > c->r->now_us + HFD_FLEET_AHEAD_MAX_US
             ? "observed_time must not be more than 5 minutes ahead of the server's clock"
             : NULL;
 
@@ -569,6 +570,7 @@ static void read_status(struct checks *c, json_t *doc, void *out)
         &why);
     time_read = passed(c, take_time(doc, "observed_time", &has_time, &in->observed_us, &why), &why);
     hfd_objects_count(json_object_get(doc, "data"), &in->objects);
+    (void)passed(c, hfd_objects_check(json_object_get(doc, "data"), &why), &why);
     if (passed(c, split_secrets(doc, mem, &in->secrets, &why), &why))
         (void)passed(c, take_document(doc, "data", mem, &in->data, &why), &why);
     (void)passed(c, take_document(doc, "metadata", mem, &in->metadata, &why), &why);

@@ -6,8 +6,8 @@
 #ifndef HFD_HTTP_FLEET_JSON_H
 #define HFD_HTTP_FLEET_JSON_H
 
+#include "driver/fleet/condition.h"
 #include "driver/fleet/report.h"
-#include "driver/fleet/vocabulary.h"
 #include "schemas/validate.h"
 
 /** Writes a Cluster or NodePool; vocabulary names its conditions. A failure is kept in b. */

@@ -1,5 +1,7 @@
 #include "handlers/http/head.h"
 
+#include "handlers/auth/decide.h"
+
 #define CHUNK_DIGITS_MAX 8
 #define CHUNK_EXTRA_BASE_BYTES 16384
 #define REQUEST_LINE_MAX_BYTES                                                                     \
@@ -49,6 +51,16 @@ static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out,
     return HFD_HEAD_OK;
 }
 
+/* Returns the token in the path of a target, which has a limit of its own (handlers/auth/jwt.h). */
+static hfd_slice path_token(hfd_slice target)
+{
+    hfd_slice path, query, token = HFD_SLICE_NONE;
+
+    if (hfd_target_split(target, &path, &query) == NULL)
+        hfd_credential_cut(&path, &token);
+    return token;
+}
+
 /* Parses METHOD SP target SP HTTP/1.x; `line` is without its line end. */
 static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head *out,
                                                 struct hfd_head_fault *fault)
@@ -70,7 +82,7 @@ static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head 
         return bad(
             fault, 400, "request_line",
             "the request target is not made of visible ASCII characters between two single spaces");
-    if (len > HFD_TARGET_MAX_BYTES)
+    if (len > HFD_TARGET_MAX_BYTES && len - path_token(out->target).len > HFD_TARGET_MAX_BYTES)
         return bad(fault, 414, "target_too_long", "the request target is longer than 16384 bytes");
     if (memchr(rest.p, '#', len) != NULL)
         return bad(fault, 400, "request_line", "the request target has a fragment");
@@ -157,12 +169,29 @@ static enum hfd_head_verdict too_large(const struct hfd_head_scan *scan,
                "the request line and the headers are larger than 32 KiB");
 }
 
+/* Returns how far the line or the head that is being read may go. */
+static size_t room_of(const struct hfd_head_scan *scan, const char *bytes, size_t len)
+{
+    const hfd_slice line = {bytes + scan->start, len - scan->start};
+    size_t method_len;
+
+    if (scan->line_checked)
+        return HFD_HEAD_MAX_BYTES;
+    if (line.len <= REQUEST_LINE_MAX_BYTES)
+        return REQUEST_LINE_MAX_BYTES;
+    method_len = token_len(line.p, line.len);
+    return method_len <= HFD_METHOD_MAX_BYTES &&
+                   path_token((hfd_slice){line.p + method_len + 1, line.len - method_len - 1}).p !=
+                       NULL
+               ? HFD_HEAD_MAX_BYTES
+               : REQUEST_LINE_MAX_BYTES;
+}
+
 enum hfd_head_verdict hfd_head_scan(struct hfd_head_scan *scan, const char *bytes, size_t len,
                                     struct hfd_head_fault *fault)
 {
     while (scan->at < len) {
-        const size_t most = scan->line_checked ? HFD_HEAD_MAX_BYTES : REQUEST_LINE_MAX_BYTES,
-                     left = scan->start + most - scan->at,
+        const size_t left = scan->start + room_of(scan, bytes, len) - scan->at,
                      room = left < len - scan->at ? left : len - scan->at;
         const char *lf = memchr(bytes + scan->at, '\n', room);
         enum hfd_head_verdict verdict;

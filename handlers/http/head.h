@@ -9,8 +9,11 @@
 #include "driver/base/slice.h"
 
 #define HFD_HEAD_MAX_BYTES 32768
-#define HFD_TARGET_MAX_BYTES                                                                       \
-    16384 /* a search of 4096 percent-encoded characters, and the rest of the target */
+/*
+ * A search of 4096 percent-encoded characters, and the rest of the target. A token in its path does
+ * not count.
+ */
+#define HFD_TARGET_MAX_BYTES 16384
 #define HFD_HEADERS_MAX 64
 #define HFD_METHOD_MAX_BYTES 32
 
@@ -23,7 +26,7 @@ enum hfd_head_verdict {
 
 /** Why a request is refused; texts are static, or live until the refusal is written. */
 struct hfd_head_fault {
-    int status;         /* 400, 401, 403, 408, 413, 414, 417, 421 or 431 */
+    int status;         /* 400, 401, 403, 408, 413, 414, 417, 421, 431 or 503 */
     const char *reason; /* metric label */
     const char *text;   /* for the client */
 };

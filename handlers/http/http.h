@@ -7,10 +7,10 @@
 #define HFD_HTTP_HTTP_H
 
 #include "driver/base/buf.h"
+#include "driver/fleet/condition.h"
 #include "handlers/auth/guard.h"
 #include "handlers/settings/settings.h"
-#include "driver/core/resource.h"
-#include "driver/fleet/vocabulary.h"
+#include "store/kind.h"
 #include "store/store.h"
 
 struct hfd_exchange;
@@ -53,6 +53,7 @@ struct hfd_reply {
     int retry_after_s;         /* 0 = no header */
     const char *allow;         /* 405 */
     hfd_slice etag;            /* with its quotes; empty = none */
+    hfd_slice discarded;       /* why a report is; empty = no header */
     const char *policy;        /* Content-Security-Policy of a page; NULL = none */
     struct hfd_pieces *pieces; /* the body, in place of `body`; NULL = none */
 };

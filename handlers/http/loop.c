@@ -1,19 +1,300 @@
 /* See loop.h. */
 #include "handlers/http/loop.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <semaphore.h>
-
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
 #include "handlers/http/door.h"
-#include "handlers/http/door_sweep.h"
+#include "handlers/http/exchange.h"
 #include "handlers/http/exchange_int.h"
-#include "handlers/http/later.h"
+#include "handlers/http/http.h"
+#include "handlers/http/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+/* ---- the end of connections ---- */
+
+/*
+ * Ends connections that are slow, idle, or in the way. Thread: loop, between two runs of it only.
+ */
+
+#define LINGER_MAX_US (5 * HFD_US_PER_S)
+/* A connection that waits for less than this may bring a probe at any moment. */
+#define FRESH_US (HFD_US_PER_S / 50)
+#define HURRIED_HANDSHAKE_MAX_US HFD_US_PER_S
+/* A response that makes slow progress ends after this many write timeouts. */
+#define WRITE_TIMEOUTS_MAX 20
+
+/*
+ * Returns a number that changes when the peer takes bytes: those that it has acknowledged. For a
+ * Unix socket the kernel has no such number; h2o gets the next step when the last one is written.
+ */
+static uint64_t taken_bytes(const struct hfd_conn *conn)
+{
+    const int fd = h2o_socket_get_fd(conn->sock);
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        return info.tcpi_bytes_acked;
+    return conn->given_bytes;
+}
+
+static void sweep_writer(struct hfd_conn *conn, int64_t now_us)
+{
+    int64_t limit_us = conn->placeless ? 0 : conn->loop->server->limits.write_timeout_us;
+    uint64_t acked;
+
+    if (!h2o_socket_is_writing(conn->sock)) {
+        conn->write_began_us = 0;
+        return;
+    }
+    acked = taken_bytes(conn);
+    if (conn->write_began_us == 0)
+        conn->write_began_us = conn->write_since_us = now_us;
+    else if (acked != conn->acked_bytes)
+        conn->write_since_us = now_us;
+    conn->acked_bytes = acked;
+    if (now_us - conn->write_since_us > limit_us ||
+        now_us - conn->write_began_us > limit_us * WRITE_TIMEOUTS_MAX) {
+        hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("write_timeout"), 1);
+        HFD_LOG(HFD_LOG_WARN, "slow reader cut off", HFD_LOG_STR("request_id", conn->request_id),
+                HFD_LOG_INT("read_bytes", acked));
+        hfd_conn_cut(conn, "write_timeout");
+    }
+}
+
+/*
+ * Cancels a list whose client has hung up. h2o does not read meanwhile, so the kernel is asked. A
+ * client that closed its sending side only is taken for gone too: it cannot be told apart.
+ */
+static void sweep_viewer(struct hfd_conn *conn)
+{
+    struct pollfd p = {.fd = h2o_socket_get_fd(conn->sock), .events = POLLRDHUP};
+
+    if (conn->exchange == NULL || !hfd_exchange_is_viewing(conn->exchange))
+        return;
+    if (poll(&p, 1, 0) == 1)
+        hfd_exchange_cancel(conn->exchange);
+}
+
+/* May free conn. */
+static void sweep_handshake(struct hfd_conn *conn, int64_t now_us)
+{
+    const int64_t limit_us = now_us < conn->listener->hurried_until_us
+                                 ? HURRIED_HANDSHAKE_MAX_US
+                                 : conn->loop->server->limits.read_timeout_us;
+
+    if (now_us - conn->since_us <= limit_us)
+        return;
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("tls_timeout"), 1);
+    HFD_LOG(HFD_LOG_INFO, "TLS handshake refused", HFD_LOG_CSTR("reason", "tls_timeout"));
+    hfd_conn_close(conn, "tls_timeout");
+}
+
+/* May free conn. */
+static void sweep_reader(struct hfd_conn *conn, int64_t now_us)
+{
+    static const struct hfd_head_fault late = {
+        .status = 408, .reason = "read_timeout", .text = "the request did not arrive in time"};
+
+    const struct hfd_http_limits *limits = &conn->loop->server->limits;
+    const bool idle = conn->sock->input->size == 0 && conn->state == HFD_CONN_HEAD;
+
+    if (now_us - conn->since_us <=
+        (idle && conn->served ? limits->idle_timeout_us : limits->read_timeout_us))
+        return;
+    if (idle)
+        hfd_conn_close(conn, "idle");
+    else if (conn->continuing)
+        hfd_conn_close(conn, late.reason);
+    else
+        hfd_conn_refuse(conn, &late);
+}
+
+/* May free conn. */
+static void sweep_one(struct hfd_conn *conn, int64_t now_us)
+{
+    switch (conn->state) {
+    case HFD_CONN_HEAD:
+    case HFD_CONN_BODY:
+        sweep_reader(conn, now_us);
+        break;
+    case HFD_CONN_BUSY:
+        /* h2o answered without an exchange and reads on its own. */
+        if (HFD_NEVER(h2o_socket_is_reading(conn->sock) &&
+                      !h2o_linklist_is_linked(&conn->rearm_link)))
+            hfd_conn_cut(conn, "answered past the door");
+        sweep_writer(conn, now_us);
+        sweep_viewer(conn);
+        break;
+    case HFD_CONN_HANDSHAKE:
+        sweep_handshake(conn, now_us);
+        break;
+    case HFD_CONN_REFUSED:
+        if (conn->until_us != 0) {
+            if (now_us >= conn->until_us || conn->loop->draining)
+                hfd_conn_refuse_now(conn);
+            break;
+        }
+        /* fall through */
+    case HFD_CONN_LINGER:
+    case HFD_CONN_CLOSING:
+        if (now_us - conn->since_us > LINGER_MAX_US)
+            hfd_conn_close(conn, conn->closing);
+        break;
+    }
+}
+
+/*
+ * Ends slow readers, slow writers and idle connections. Once a second, between two runs of the loop
+ * only.
+ */
+static void conn_sweep(struct hfd_loop *loop, int64_t now_us)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        next = at->next;
+        sweep_one(H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at), now_us);
+    }
+}
+
+/* Closes connections without a request in flight. Between two runs of the loop only. */
+static void conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->listener->which != which || (which == HFD_LISTENER_OPS && !conn->served))
+            continue; /* a probe that connected gets its answer */
+        if (conn->state == HFD_CONN_HANDSHAKE ||
+            (conn->state == HFD_CONN_HEAD && conn->sock->input->size == 0))
+            hfd_conn_close(conn, "shutting down");
+    }
+}
+
+static bool is_probe(const struct hfd_exchange *x)
+{
+    hfd_handler_fn *const fn = x != NULL && x->match.route != NULL ? x->match.route->fn : NULL;
+
+    return fn == hfd_ops_live || fn == hfd_ops_health || fn == hfd_ops_ready;
+}
+
+/* Which connection makes room: the first of these that there is. */
+enum room {
+    ROOM_REFUSED, /* its refusal waits, or is on its way; on the main listener no other */
+    ROOM_WAITS,   /* it waits for bytes of its client */
+    ROOM_ANSWER,  /* its request is in progress, and is no probe */
+    ROOM_LAST,
+};
+
+static enum room room_of(const struct hfd_conn *conn, int64_t now_us)
+{
+    switch (conn->state) {
+    case HFD_CONN_REFUSED:
+    case HFD_CONN_LINGER:
+    case HFD_CONN_CLOSING:
+        return ROOM_REFUSED;
+    case HFD_CONN_BUSY:
+        if (hfd_later_is_refusal(conn->exchange))
+            return ROOM_REFUSED;
+        return is_probe(conn->exchange) ? ROOM_LAST : ROOM_ANSWER;
+    case HFD_CONN_HANDSHAKE:
+    case HFD_CONN_HEAD:
+    case HFD_CONN_BODY:
+        break;
+    }
+    return now_us - conn->since_us >= FRESH_US ? ROOM_WAITS : ROOM_LAST;
+}
+
+/* Ends a connection whose place is taken. May free conn. */
+static void end_crowded(struct hfd_conn *conn)
+{
+    if (conn->state == HFD_CONN_BUSY && hfd_later_is_refusal(conn->exchange)) {
+        hfd_later_answer_now(conn->exchange);
+    } else if (conn->state == HFD_CONN_BUSY) {
+        if (conn->exchange != NULL)
+            hfd_exchange_cancel(conn->exchange);
+        hfd_conn_cut(conn, "crowded");
+    } else if (conn->state == HFD_CONN_REFUSED && conn->until_us != 0) {
+        hfd_conn_refuse_now(conn);
+    } else if (conn->state == HFD_CONN_REFUSED || conn->continuing) {
+        hfd_conn_cut(conn, "crowded"); /* a write is under way */
+    } else {
+        hfd_conn_close(conn, "crowded");
+    }
+}
+
+/*
+ * Gives the place of a connection to the one that waits to be accepted, and ends it. Takes the
+ * oldest one with a refusal. On the ops listener it takes otherwise one that waits for bytes, then
+ * an answer that is no probe's, then any. It never takes the newest one. Between two runs of the
+ * loop only.
+ */
+static void conn_make_room(struct hfd_loop_listener *listener, int64_t now_us)
+{
+    const enum room last = listener->which == HFD_LISTENER_OPS ? ROOM_LAST : ROOM_REFUSED;
+    h2o_linklist_t *const conns = &listener->loop->conns;
+    struct hfd_conn *newest = NULL, *found = NULL;
+    enum room best = last;
+
+    /* The newest connection is at the end of the list. */
+    for (h2o_linklist_t *at = conns->prev; at != conns; at = at->prev) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+        enum room room;
+
+        if (conn->listener != listener || conn->placeless)
+            continue;
+        if (newest == NULL) {
+            newest = conn;
+            continue;
+        }
+        room = room_of(conn, now_us);
+        if (room < best || (room == best && (found == NULL || conn->since_us <= found->since_us))) {
+            best = room;
+            found = conn;
+        }
+    }
+    if (found == NULL)
+        return;
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("crowded"), 1);
+    found->placeless = true;
+    listener->on_closed(listener);
+    end_crowded(found);
+}
+
+/* Ends all connections in any state. Between two runs of the loop only. */
+static void conn_cut_all(struct hfd_loop *loop, const char *why)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = loop->conns.next; at != &loop->conns; at = next) {
+        struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
+
+        next = at->next;
+        if (conn->state == HFD_CONN_BUSY) {
+            if (conn->exchange != NULL)
+                hfd_exchange_cancel(conn->exchange);
+            hfd_conn_cut(conn, why);
+        } else {
+            hfd_conn_close(conn, why);
+        }
+    }
+}
 
 #define ACCEPTS_MAX 16
 #define OPS_CONNECTIONS_MAX 64
@@ -26,10 +307,109 @@
 
 /* ---- accepting ---- */
 
+/* A connection on its way to its loop. */
+struct accepted {
+    h2o_multithread_message_t message;
+    enum hfd_listener which;
+    int fd;
+    struct hfd_host_address peer;
+};
+
 static void pause_listener(struct hfd_loop_listener *l)
 {
-    l->paused = true;
+    atomic_store(&l->accepting, false);
     h2o_socket_read_stop(l->sock);
+}
+
+static bool is_waited_for(const struct hfd_loop_listener *l)
+{
+    struct pollfd p = {.fd = h2o_socket_get_fd(l->sock), .events = POLLIN};
+
+    return poll(&p, 1, 0) == 1;
+}
+
+/* Opens a connection that has its place already. */
+static void open_connection(struct hfd_loop_listener *l, const struct accepted *a)
+{
+    const int on = 1;
+
+    (void)setsockopt(a->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)); /* not for Unix sockets */
+    hfd_conn_open(
+        l,
+        h2o_evloop_socket_create(l->loop->ctx.loop, a->fd, H2O_SOCKET_FLAG_IS_ACCEPTED_CONNECTION),
+        &a->peer);
+}
+
+/* Returns the loop with the fewest connections; of equal ones this one. */
+static struct hfd_loop_listener *emptiest(struct hfd_loop_listener *l)
+{
+    struct hfd_server *s = l->loop->server;
+    struct hfd_loop_listener *found = l;
+
+    for (unsigned i = 0; i < s->loop_count; i++) {
+        struct hfd_loop_listener *other = &s->loops[i].listeners[l->which];
+
+        if (atomic_load(&other->accepting) &&
+            atomic_load(&other->connections) < atomic_load(&found->connections))
+            found = other;
+    }
+    return found;
+}
+
+/*
+ * Takes a place of another loop. That loop ends only when it is not accepting and has no connection
+ * any more, so the place keeps it alive.
+ */
+static bool take_place(struct hfd_loop_listener *l)
+{
+    if (atomic_fetch_add(&l->connections, 1) < l->connections_max && atomic_load(&l->accepting))
+        return true;
+    atomic_fetch_sub(&l->connections, 1);
+    return false;
+}
+
+/* Hands a connection to the loop that has the fewest. */
+static void spread(struct hfd_loop_listener *l, const struct accepted *a)
+{
+    struct hfd_loop_listener *to = emptiest(l);
+    struct accepted *message = to != l ? malloc(sizeof(*message)) : NULL;
+
+    if (message != NULL && take_place(to)) {
+        *message = *a;
+        hfd_loop_send(to->loop, &to->loop->accepted, &message->message);
+        return;
+    }
+    free(message);
+    atomic_fetch_add(&l->connections, 1);
+    open_connection(l, a);
+}
+
+/* Returns true, and pauses the listener, if too many handshakes of TLS are in progress. */
+static bool is_shaking(struct hfd_loop_listener *l)
+{
+    if (l->handshakes < HANDSHAKES_MAX)
+        return false;
+    hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("handshakes"), 1);
+    pause_listener(l);
+    l->hurried_until_us = hfd_loop_mono_us(l->loop) + HURRY_US;
+    return true;
+}
+
+static void on_accepted(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
+{
+    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, accepted, receiver);
+
+    while (!h2o_linklist_is_empty(messages)) {
+        struct accepted *a = H2O_STRUCT_FROM_MEMBER(struct accepted, message.link, messages->next);
+        /* The list has no freed message: NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+        struct hfd_loop_listener *l = &loop->listeners[a->which];
+
+        h2o_linklist_unlink(&a->message.link);
+        open_connection(l, a);
+        free(a);
+        if (atomic_load(&l->accepting))
+            (void)is_shaking(l);
+    }
 }
 
 static void on_accept(h2o_socket_t *sock, const char *err)
@@ -39,24 +419,23 @@ static void on_accept(h2o_socket_t *sock, const char *err)
     if (err != NULL)
         return;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
-        h2o_socket_t *accepted;
+        struct sockaddr_storage from = {.ss_family = AF_UNSPEC};
+        struct accepted a = {.which = l->which};
+        socklen_t len = sizeof(from);
 
-        if (l->connections >= l->connections_max) {
+        if (hfd_listener_is_full(l)) {
+            if (!is_waited_for(l))
+                return;
             hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("connections"), 1);
             pause_listener(l);
-            l->crowded = l->which == HFD_LISTENER_OPS;
-            l->loop->again = l->loop->again || l->crowded;
+            l->crowded = l->loop->again = true;
             return;
         }
-        if (l->handshakes >= HANDSHAKES_MAX) {
-            hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("handshakes"), 1);
-            pause_listener(l);
-            l->hurried_until_us = hfd_loop_mono_us(l->loop) + HURRY_US;
+        if (is_shaking(l))
             return;
-        }
-        errno = 0;
-        accepted = h2o_evloop_socket_accept(sock);
-        if (accepted == NULL) {
+        a.fd = accept4(h2o_socket_get_fd(sock), (struct sockaddr *)(void *)&from, &len,
+                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (a.fd < 0) {
             if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
                 return;
             /*
@@ -68,23 +447,24 @@ static void on_accept(h2o_socket_t *sock, const char *err)
             pause_listener(l);
             return;
         }
-        hfd_conn_open(l, accepted);
+        a.peer = hfd_host_address_of((const struct sockaddr *)(const void *)&from, len);
+        spread(l, &a);
     }
 }
 
 static void resume_listener(struct hfd_loop_listener *l)
 {
-    if (!l->paused || l->sock == NULL || l->connections >= l->connections_max ||
+    if (l->sock == NULL || atomic_load(&l->accepting) || hfd_listener_is_full(l) ||
         l->handshakes >= HANDSHAKES_MAX)
         return;
-    l->paused = false;
+    atomic_store(&l->accepting, true);
     h2o_socket_read_start(l->sock, on_accept);
 }
 
 static void on_closed(struct hfd_loop_listener *l)
 {
-    HFD_ASSERT(l->connections > 0);
-    l->connections--;
+    HFD_ASSERT(atomic_load(&l->connections) > 0);
+    atomic_fetch_sub(&l->connections, 1);
     hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, -1);
     resume_listener(l);
 }
@@ -103,15 +483,14 @@ static hfd_rc listen_on(struct hfd_loop *loop, enum hfd_listener which, int64_t 
 
     if (fd < 0)
         return hfd_fail(&loop->start_err, HFD_IO, "copy a listening socket: %s", strerror(errno));
-    *l = (struct hfd_loop_listener){.loop = loop,
-                                    .which = which,
-                                    .is_unix = loop->server->paths[which] != NULL,
-                                    .connections_max = connections_max,
-                                    .on_closed = on_closed,
-                                    .on_handshaked = on_handshaked};
+    l->loop = loop;
+    l->which = which;
+    l->is_unix = loop->server->paths[which] != NULL;
+    l->connections_max = connections_max;
+    l->on_closed = on_closed;
+    l->on_handshaked = on_handshaked;
     l->sock = h2o_evloop_socket_create(loop->ctx.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
     l->sock->data = l;
-    h2o_socket_read_start(l->sock, on_accept);
     return HFD_OK;
 }
 
@@ -119,7 +498,7 @@ static void close_listener(struct hfd_loop_listener *l)
 {
     if (l->sock == NULL)
         return;
-    h2o_socket_read_stop(l->sock);
+    pause_listener(l);
     h2o_socket_close(l->sock);
     l->sock = NULL;
 }
@@ -144,6 +523,7 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     h2o_context_init(&loop->ctx, h2o_evloop_create(), &s->conf);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = s->conf.hosts};
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, hfd_exchange_on_finished);
+    h2o_multithread_register_receiver(loop->ctx.queue, &loop->accepted, on_accepted);
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->wake, on_wake);
     loop->sink.post = hfd_exchange_post;
     loop->swept_us = hfd_loop_mono_us(loop);
@@ -154,6 +534,9 @@ static hfd_rc loop_open(struct hfd_loop *loop)
         rc = listen_on(loop, HFD_LISTENER_MAIN, max / count + (index < max % count));
     if (rc == HFD_OK)
         rc = listen_on(loop, HFD_LISTENER_OPS, OPS_CONNECTIONS_MAX);
+    /* From here on other loops hand over connections. */
+    for (unsigned i = 0; rc == HFD_OK && i < HFD_LISTENER_COUNT; i++)
+        resume_listener(&loop->listeners[i]);
     return rc;
 }
 
@@ -179,6 +562,7 @@ static void loop_close(struct hfd_loop *loop)
     while (atomic_load(&loop->senders) != 0)
         (void)sched_yield();
     h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->finished);
+    h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->accepted);
     h2o_multithread_unregister_receiver(loop->ctx.queue, &loop->wake);
     h2o_context_dispose(&loop->ctx);
     h2o_evloop_destroy(evloop);
@@ -210,42 +594,53 @@ static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
 {
     const enum hfd_listener l = drained(loop);
 
-    hfd_conn_close_idle(loop, l);
-    if (!loop->quiet && loop->listeners[l].connections == 0) {
+    conn_close_idle(loop, l);
+    if (!loop->quiet && atomic_load(&loop->listeners[l].connections) == 0) {
         loop->quiet = true;
         atomic_fetch_sub(&loop->server->busy_loops, 1);
     }
     if (now_us >= loop->drain_until_us && !loop->quiet && !loop->late && l == HFD_LISTENER_MAIN) {
         loop->late = true;
         HFD_LOG(HFD_LOG_WARN, "http.drain_timeout is over: open connections are cut off",
-                HFD_LOG_INT("connections", loop->listeners[HFD_LISTENER_MAIN].connections));
+                HFD_LOG_INT("connections",
+                            atomic_load(&loop->listeners[HFD_LISTENER_MAIN].connections)));
     }
     if (atomic_load(&loop->server->busy_loops) == 0 || now_us >= loop->drain_until_us) {
         close_listener(&loop->listeners[HFD_LISTENER_OPS]);
-        hfd_conn_cut_all(loop, "shutting down");
+        conn_cut_all(loop, "shutting down");
     }
-    /* Every job comes back; its exchange must stay until then. */
-    return h2o_linklist_is_empty(&loop->conns) && loop->exchanges == 0;
+    /* Every job comes back; its exchange must stay until then. So do connections on their way. */
+    return h2o_linklist_is_empty(&loop->conns) && loop->exchanges == 0 &&
+           atomic_load(&loop->listeners[HFD_LISTENER_MAIN].connections) == 0 &&
+           atomic_load(&loop->listeners[HFD_LISTENER_OPS].connections) == 0;
 }
 
 static void sweep(struct hfd_loop *loop, int64_t now_us)
 {
     loop->swept_us = now_us;
     atomic_store(&loop->turned_us, now_us);
-    hfd_conn_sweep(loop, now_us);
+    conn_sweep(loop, now_us);
     for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         resume_listener(&loop->listeners[i]);
 }
 
-/* The next probe always finds a place: the connection that waits longest makes room. */
-static void make_room(struct hfd_loop *loop)
+/*
+ * The next probe always finds a place on the ops listener. On the main one a refusal makes room;
+ * without one the next connection waits.
+ */
+static void make_room(struct hfd_loop *loop, int64_t now_us)
 {
-    struct hfd_loop_listener *l = &loop->listeners[HFD_LISTENER_OPS];
+    for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++) {
+        struct hfd_loop_listener *l = &loop->listeners[i];
 
-    if (!l->crowded)
-        return;
-    l->crowded = false;
-    hfd_conn_close_longest(loop, HFD_LISTENER_OPS);
+        for (int n = 0; l->crowded && n < ACCEPTS_MAX; n++) {
+            l->crowded = false;
+            if (hfd_listener_is_full(l))
+                conn_make_room(l, now_us);
+            if (atomic_load(&l->accepting))
+                on_accept(l->sock, NULL);
+        }
+    }
 }
 
 static void loop_run(struct hfd_loop *loop)
@@ -259,7 +654,7 @@ static void loop_run(struct hfd_loop *loop)
         now_us = hfd_loop_mono_us(loop);
         hfd_later_run(loop, now_us);
         hfd_conn_rearm_all(loop);
-        make_room(loop);
+        make_room(loop, now_us);
         if (now_us - loop->swept_us >= SWEEP_US)
             sweep(loop, now_us);
         if (!loop->draining && atomic_load(&loop->server->draining))

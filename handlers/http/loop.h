@@ -1,17 +1,14 @@
 /*
  * One event loop and what all loops share. A loop and all that hangs on it belong to its thread.
- * Fields that other threads touch are atomic and say so. Only loop, door, exchange and server know
- * h2o.
+ * Fields that other threads touch are atomic and say so.
  */
 #ifndef HFD_HTTP_LOOP_H
 #define HFD_HTTP_LOOP_H
 
+#include "handlers/http/http.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
-
-#include "handlers/http/http.h"
-#include "handlers/http/route.h"
-#include "handlers/http/tls.h"
 
 /* h2o has an inline function that calls rand(). */
 #pragma push_macro("rand")
@@ -19,6 +16,11 @@
 #include <h2o.h>
 #include <h2o/http1.h>
 #pragma pop_macro("rand")
+
+struct hfd_counter;
+struct hfd_loop;
+struct hfd_router;
+struct hfd_tls;
 
 #define HFD_HTTP_SERVER_NAME "hyperfleet-driver"
 
@@ -55,14 +57,14 @@ struct hfd_server {
 struct hfd_loop_listener {
     struct hfd_loop *loop;
     enum hfd_listener which;
-    h2o_socket_t *sock;  /* NULL once closed */
-    bool is_unix;        /* a Unix socket */
-    int64_t connections; /* open connections */
+    h2o_socket_t *sock;       /* NULL once closed */
+    bool is_unix;             /* a Unix socket */
+    atomic_bool accepting;    /* any thread: other loops may hand over connections */
+    atomic_llong connections; /* any thread: open, or on their way from another loop */
     int64_t connections_max;
     int64_t handshakes;       /* of TLS, in progress */
     int64_t hurried_until_us; /* mono; there were too many: slow ones are closed sooner */
-    bool paused;
-    bool crowded; /* the ops listener's: it is full, and another connection waits */
+    bool crowded;             /* it is full, and another connection waits */
     /* Called when a connection has closed: the listener has a place again. */
     void (*on_closed)(struct hfd_loop_listener *listener);
     /* Called when a TLS handshake has ended, before the connection is closed or used. */
@@ -80,6 +82,7 @@ struct hfd_loop {
     h2o_context_t ctx;
     h2o_accept_ctx_t accept;
     h2o_multithread_receiver_t finished; /* jobs come back here */
+    h2o_multithread_receiver_t accepted; /* connections that other loops have accepted */
     h2o_multithread_receiver_t wake;     /* wakes the loop */
     struct hfd_sink sink;
     struct hfd_counter *counter;
@@ -116,6 +119,12 @@ static inline void hfd_loop_send(struct hfd_loop *loop, h2o_multithread_receiver
     atomic_fetch_add(&loop->senders, 1);
     h2o_multithread_send_message(receiver, message);
     atomic_fetch_sub(&loop->senders, 1); /* last access to the loop */
+}
+
+/** Returns true if a listener has no place left. */
+static inline bool hfd_listener_is_full(const struct hfd_loop_listener *l)
+{
+    return atomic_load(&l->connections) >= l->connections_max;
 }
 
 /** The monotonic time. */

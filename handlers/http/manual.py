@@ -8,10 +8,11 @@ or file that does not exist ends the build.
 """
 
 import html as entities
+import json
 import os
 import re
 
-from page import frame, text
+from page import frame, links, text
 
 FENCE = re.compile(r"^(`{3,}|~{3,})")
 HEADING = re.compile(r"^(#{1,6}) +(.*?)(?: +#+)?$")
@@ -41,6 +42,19 @@ class ManualPage:
         self.body = self.blocks(re.sub(r"<!--.*?-->\n?", "", source, flags=re.S).split("\n"))
         if self.title is None:
             raise ManualError(f"{path}: a page begins with a heading of the first level")
+
+    def sections(self):
+        """[(level, anchor, heading, text)] of the page; heading and text without marks."""
+        parts = re.split(r'<h([1-6]) id="(.*?)">(.*?)</h[1-6]>', self.body)
+        return [(int(level), anchor, plain(heading), plain(body)) for level, anchor, heading, body
+                in zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4])]
+
+    def html(self):
+        """The page, with a list of its headings behind the first one."""
+        found = "".join(f'<li class="l{level}"><a href="#{text(anchor)}">{text(heading)}</a></li>'
+                        for level, anchor, heading, _ in self.sections() if level in (2, 3))
+        toc = f'<nav class="toc" aria-label="Contents"><ul>{found}</ul></nav>' if found else ""
+        return self.body.replace("</h1>", "</h1>" + toc, 1)
 
     # ---- inside a line ----
 
@@ -134,8 +148,10 @@ class ManualPage:
 
     def row(self, line, tag):
         cells = re.split(r"(?<!\\)\|", line.strip().strip("|"))
-        cells = [self.inline(cell.strip().replace("\\|", "|")) for cell in cells]
-        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+        cells, name = [self.inline(c.strip().replace("\\|", "|")) for c in cells], ' class="n"'
+        # A name is not cut, whatever hyphens and dots it has.
+        return "<tr>" + "".join(f'<{tag}{"" if " " in plain(cell) else name}>{cell}</{tag}>'
+                                for cell in cells) + "</tr>"
 
     def table(self, lines, at):
         end = at + 2
@@ -194,22 +210,33 @@ class ManualPage:
         return f"<p>{html}</p>", end
 
 
+def plain(html):
+    """The text of HTML, in one line."""
+    return " ".join(entities.unescape(re.sub("<.*?>", " ", html)).split())
+
+
 def address(name):
-    """The path at which a page is served. README is the index."""
+    """The path at which a page is served. README is the start."""
     return "/docs/" if name == "README" else f"/docs/{name}.html"
 
 
 def index(pages):
-    rows = "".join(f'<tr><td><a href="{address(p)}">{page.title}</a></td>'
-                   f"<td>{page.summary}</td></tr>" for p, page in pages.items())
-    return f"<h1>hyperfleet-driver: manual</h1><table>{rows}</table>"
+    """The page at the start, where no README.md is given."""
+    rows = "".join(f"| [{page.title}]({name}.md) | {plain(page.summary)} |\n"
+                   for name, page in pages.items())
+    return f"# Manual\n\n| page | what |\n|---|---|\n{rows}"
 
 
-OPENAPI = ('<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>')
+HEAD = ('<a href="/">Status page</a> <a href="/docs/">Manual</a> '
+        '<form id="search" role="search" hidden><label for="words">Search</label> '
+        '<input id="words" type="search"> <span class="note" id="count" role="status"></span>'
+        '</form><ol id="found" hidden></ol>')
+SCRIPT = '<script src="/docs/search.js" defer></script>'
+OPENAPI = '<p><a href="/docs/spec.json">OpenAPI document</a> of all listeners, as JSON.</p>'
 
 
-def manual(paths):
-    """{name: HTML} of the pages; the index has the name ""."""
+def read(paths):
+    """{name: page}, in the order in which README.md names them, itself first."""
     names = [os.path.basename(path)[:-3] for path in paths]
     pages = {}
     for name, path in sorted(zip(names, paths)):
@@ -219,12 +246,35 @@ def manual(paths):
         for name, anchor in page.links:
             if anchor and anchor not in pages[name].anchors:
                 raise ManualError(f"{page.path}: {name}.md has no heading #{anchor}")
-    readme = pages.pop("README", None)
-    top = '<nav><p><a href="/docs/">Manual</a></p></nav>'
-    made = {}
-    for name, page in pages.items():
-        title = entities.unescape(re.sub("<.*?>", "", page.title))
-        made[name + ".html"] = frame(title, top + f"<main>{page.body}</main>")
-    made[""] = frame("hyperfleet-driver: manual",
-                     f"<main>{readme.body if readme else index(pages)}{OPENAPI}</main>")
+    if "README" not in pages:
+        folder = os.path.dirname(os.path.abspath(paths[0]))
+        pages["README"] = ManualPage(os.path.join(folder, "README.md"), index(pages), names)
+    named = [name for name, _ in pages["README"].links]
+    order = {name: at for at, name in reversed(list(enumerate(["README"] + named)))}
+    return dict(sorted(pages.items(), key=lambda item: order.get(item[0], len(named) + 1)))
+
+
+def turn(rows, at):
+    """The links to the pages before and behind one."""
+    html = "".join(f'<a href="{rows[n][0]}" rel="{rel}">{word}: {rows[n][1]}</a>'
+                   for n, rel, word in ((at - 1, "prev", "Previous"), (at + 1, "next", "Next"))
+                   if 0 <= n < len(rows))
+    return f'<nav class="turn" aria-label="Turn the page">{html}</nav>'
+
+
+def manual(paths):
+    """{name: HTML} of the pages, and the index of their search.
+
+    The start has the name "". The index, JSON, is [[address, page, heading, text]] of all sections.
+    """
+    pages = read(paths)
+    rows = [(address(name), text(plain(page.title))) for name, page in pages.items()]
+    made, found = {}, []
+    for at, (name, page) in enumerate(pages.items()):
+        to, title = rows[at][0], plain(page.title)
+        main = page.html() + (OPENAPI if name == "README" else "") + turn(rows, at)
+        made[to[len("/docs/"):]] = frame(title, HEAD, links(rows, to), main, SCRIPT)
+        found += [[f"{to}#{anchor}", title, heading, body]
+                  for _, anchor, heading, body in page.sections()]
+    made["search.json"] = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return made

@@ -1,8 +1,8 @@
-"""An OpenAPI document as one HTML page. It knows the keywords that schemas/openapi.yaml uses."""
+"""An OpenAPI document as HTML pages. They know the keywords that schemas/openapi.yaml uses."""
 
 import json
 
-from page import frame, text
+from page import frame, links, text
 
 METHODS = ("get", "put", "post", "patch", "delete")
 SCHEMAS = "#/components/schemas/"
@@ -42,7 +42,7 @@ class OpenapiPage:
         ref = schema.get("$ref", "")
         if ref.startswith(SCHEMAS):
             name = text(ref[len(SCHEMAS):])
-            return f'<a href="#schema-{name}">{name}</a>'
+            return f'<a href="schemas.html#schema-{name}">{name}</a>'
         if "not" in schema:
             return "not allowed"
         html = text(schema.get("type"))
@@ -95,7 +95,7 @@ class OpenapiPage:
 
     def parameters(self, operation):
         rows = [self.parameter(self.resolve(param)) for param in operation.get("parameters", [])]
-        return "<h4>Parameters</h4><table>" + "".join(rows) + "</table>" if rows else ""
+        return "<h3>Parameters</h3><table>" + "".join(rows) + "</table>" if rows else ""
 
     def response(self, code, response):
         headers = ""
@@ -129,44 +129,67 @@ class OpenapiPage:
         command += " " + self.address(path, self.doc["paths"][path], operation)
         if body is not None:
             command += " -d '" + body.replace("'", "'\\''") + "'"
-        return f"<h4>curl</h4><pre>{text(command)}</pre>"
+        return f"<h3>curl</h3><pre>{text(command)}</pre>"
 
     def operation(self, path, method, operation):
         body = operation.get("requestBody")
         responses = "".join(self.response(code, self.resolve(response))
                             for code, response in operation.get("responses", {}).items())
         return (element('<article id="', operation["operationId"], '">') +
-                f'<h3><span class="m">{method}</span><code>{text(path)}</code></h3>' +
+                f'<h2><span class="m">{method}</span><code>{text(path)}</code></h2>' +
                 element("<p><strong>", operation.get("summary"), "</strong></p>") +
                 element("<p>", operation.get("description"), "</p>") +
                 self.curl(path, method, operation) +
                 self.parameters(operation) +
-                ("<h4>Body</h4>" + self.content(self.resolve(body)) if body else "") +
-                f"<h4>Responses</h4><table>{responses}</table></article>")
+                ("<h3>Body</h3>" + self.content(self.resolve(body)) if body else "") +
+                f"<h3>Responses</h3><table>{responses}</table></article>")
 
-    def link(self, path, method, operation):
-        return (element('<li><a href="#', operation["operationId"], '">') +
-                f'<span class="m">{method}</span><code>{text(path)}</code></a></li>')
+    # ---- pages ----
 
-    # ---- the page ----
+    @staticmethod
+    def file(tag):
+        return text(tag["name"].lower()) + ".html"
 
-    def html(self):
-        info, tags = self.doc["info"], self.doc["tags"]
-        head = (f'<header><h1>{text(info["title"])}' +
-                element(' <span class="note">', info["version"], "</span>") + "</h1>" +
-                element("<p>", info.get("description"), "</p>") +
-                '<p><a href="openapi">The same as OpenAPI in JSON</a></p></header>')
-        links = sections = ""
-        for tag in tags:
-            operations = list(self.operations(tag["name"]))
-            links += element("<h4>", tag["name"], "</h4><ul>")
-            links += "".join(self.link(*o) for o in operations) + "</ul>"
-            sections += element("<h2>", tag["name"], "</h2>")
-            sections += element("<p>", tag.get("description"), "</p>")
-            sections += "".join(self.operation(*o) for o in operations)
-        schemas = "".join(f'<article id="schema-{text(name)}"><h3><code>{text(name)}</code></h3>'
-                          f"<div>{self.type_of(schema)}</div></article>"
-                          for name, schema in self.doc["components"]["schemas"].items())
-        links += '<p><a href="#schemas">Schemas</a></p>'
-        return frame(info["title"], f"{head}<nav>{links}</nav><main>{sections}"
-                                    f'<h2 id="schemas">Schemas</h2>{schemas}</main>')
+    def contents(self, tag, page):
+        """The operations of a tag, as links to their places on a page."""
+        rows = [(f"{page}#{operation['operationId']}",
+                 f'<span class="m">{method}</span><code>{text(path)}</code>')
+                for path, method, operation in self.operations(tag["name"])]
+        label = text("Operations: " + tag["name"])
+        return f'<nav class="toc" aria-label="{label}"><ul>{links(rows, None)}</ul></nav>'
+
+    def section(self, tag):
+        return (f"<h1>{text(tag['name'])}</h1>" + element("<p>", tag.get("description"), "</p>") +
+                self.contents(tag, "") +
+                "".join(self.operation(*o) for o in self.operations(tag["name"])))
+
+    def schemas(self):
+        return "<h1>Schemas</h1>" + "".join(
+            f'<article id="schema-{text(name)}"><h2><code>{text(name)}</code></h2>'
+            f"<div>{self.type_of(schema)}</div></article>"
+            for name, schema in self.doc["components"]["schemas"].items())
+
+    def start(self):
+        return (f'<h1>{text(self.doc["info"]["title"])}' +
+                element(' <span class="note">', self.doc["info"]["version"], "</span>") + "</h1>" +
+                element("<p>", self.doc["info"].get("description"), "</p>") + "".join(
+                    f'<h2><a href="openapi/{self.file(tag)}">{text(tag["name"])}</a></h2>' +
+                    element("<p>", tag.get("description"), "</p>") +
+                    self.contents(tag, "openapi/" + self.file(tag)) for tag in self.doc["tags"]))
+
+    def pages(self):
+        """{name: HTML}: the start as "", a page of each tag, and one of the schemas.
+
+        The start is beside the folder of the other pages, and links are relative.
+        """
+        made = {self.file(tag): (tag["name"], self.section(tag)) for tag in self.doc["tags"]}
+        made["schemas.html"] = ("Schemas", self.schemas())
+        rows = [(name, text(title)) for name, (title, _) in made.items()]
+        title = self.doc["info"]["title"]
+        head = '<a href="%s">' + text(title) + '</a> <a href="%s">The same as OpenAPI in JSON</a>'
+        pages = {name: frame(f"{name_of}: {title}", head % ("../openapi.html", "../openapi"),
+                             links(rows, name), main) for name, (name_of, main) in made.items()}
+        pages[""] = frame(title, head % ("openapi.html", "openapi"),
+                          links([("openapi/" + to, label) for to, label in rows], None),
+                          self.start())
+        return pages

@@ -7,12 +7,13 @@
 
 #include "driver/base/metrics.h"
 #include "driver/base/log.h"
+#include "driver/base/trouble.h"
 #include "driver/core/gauges.h"
 #include "driver/replica/keeper.h"
 #include "handlers/http/api.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
-#define HEALTH_MAX_BYTES 4096
+#define HEALTH_MAX_BYTES (256 * 1024)
 #define COUNTS_WITHIN_US HFD_US_PER_S /* on a database that may be silent */
 
 static void reply_json(struct hfd_exchange *x, int status, hfd_slice body)
@@ -27,22 +28,28 @@ void hfd_ops_live(struct hfd_exchange *x)
 }
 
 /*
- * Reports that the process runs, like livez, and the health of the backend. That does not change
- * the status, because work is still accepted.
+ * Reports that the process runs, like livez, and what is wrong. That does not change the status
+ * code, because work is still accepted.
  */
 void hfd_ops_health(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);
     struct hfd_reply reply = {.status = 200};
+    struct hfd_trouble problems[HFD_TROUBLES_MAX];
+    const size_t count = hfd_troubles_copy(problems);
     struct hfd_buf b;
 
-    if (app->backend_health == NULL) {
-        hfd_ops_live(x);
-        return;
-    }
     hfd_buf_init(&b, HEALTH_MAX_BYTES);
-    hfd_buf_lit(&b, "{\"status\":\"ok\",\"remote\":");
-    app->backend_health(app->backend_health_ctx, &b);
+    hfd_buf_addf(&b, "{\"status\":\"%s\"",
+                 hfd_troubles_degrade(problems, count) ? "degraded" : "ok");
+    if (app->backend_health != NULL) {
+        hfd_buf_lit(&b, ",\"remote\":");
+        app->backend_health(app->backend_health_ctx, &b);
+    }
+    if (count > 0) {
+        hfd_buf_lit(&b, ",\"problems\":");
+        hfd_troubles_json(problems, count, &b);
+    }
     hfd_buf_addc(&b, '}');
     hfd_api_send(x, &reply, "application/json", &b);
 }

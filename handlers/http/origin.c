@@ -1,70 +1,35 @@
 /* See origin.h. */
 #include "handlers/http/origin.h"
 
-#include <arpa/inet.h>
+#include "driver/base/url.h"
+#include "handlers/http/head.h"
+#include "handlers/settings/network.h"
+#include "handlers/settings/settings.h"
 
-/* Returns the host of "host[:port]", without the brackets of an IPv6 address. */
-static hfd_slice host_of(hfd_slice authority)
-{
-    const char *end;
-
-    if (authority.len != 0 && authority.p[0] == '[') {
-        end = memchr(authority.p, ']', authority.len);
-        return end != NULL ? (hfd_slice){authority.p + 1, (size_t)(end - authority.p) - 1}
-                           : HFD_SLICE("");
-    }
-    end = authority.len != 0 ? memchr(authority.p, ':', authority.len) : NULL;
-    return end != NULL ? (hfd_slice){authority.p, (size_t)(end - authority.p)} : authority;
-}
-
-static bool is_loopback(hfd_slice host)
-{
-    char text[INET6_ADDRSTRLEN];
-    struct in6_addr v6;
-    struct in_addr v4;
-
-    if (hfd_slice_ieq(host, HFD_SLICE("localhost")))
-        return true;
-    if (host.len == 0 || host.len >= sizeof(text))
-        return false;
-    memcpy(text, host.p, host.len);
-    text[host.len] = '\0';
-    if (inet_pton(AF_INET, text, &v4) == 1)
-        return ntohl(v4.s_addr) >> 24 == 127;
-    return inet_pton(AF_INET6, text, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
+/* ---- web pages ---- */
 
 static bool is_listed(const struct hfd_list *hosts, hfd_slice host)
 {
     for (size_t i = 0; i < hosts->count; i++)
-        if (hfd_slice_ieq(host_of(hosts->items[i]), host))
+        if (host.len > 0 && hfd_slice_ieq(hfd_authority_host(hosts->items[i]), host))
             return true;
     return false;
 }
 
 static bool is_own(const struct hfd_list *hosts, hfd_slice authority)
 {
-    const hfd_slice host = host_of(authority);
+    const hfd_slice host = hfd_authority_host(authority);
 
-    return is_loopback(host) || is_listed(hosts, host);
-}
-
-/* Returns what is behind "://" in an origin; empty if there is no scheme ("null"). */
-static hfd_slice authority_of(hfd_slice origin)
-{
-    const char *mark = origin.len != 0 ? memmem(origin.p, origin.len, "://", 3) : NULL;
-
-    return mark != NULL ? (hfd_slice){mark + 3, origin.len - (size_t)(mark + 3 - origin.p)}
-                        : HFD_SLICE("");
+    return hfd_host_is_loopback(host) || is_listed(hosts, host);
 }
 
 /* An origin is local if it is this listener itself, or a name of http.hosts. */
 static bool is_local(const struct hfd_list *hosts, const struct hfd_head *head)
 {
-    const hfd_slice authority = authority_of(head->origin);
+    const hfd_slice authority = hfd_url_authority(head->origin);
 
     return (authority.len != 0 && hfd_slice_ieq(authority, head->host)) ||
-           is_listed(hosts, host_of(authority));
+           is_listed(hosts, hfd_authority_host(authority));
 }
 
 static bool is_own_host(const struct hfd_list *hosts, const struct hfd_head *head)
@@ -95,11 +60,75 @@ enum hfd_head_verdict hfd_origin_check(const struct hfd_origin_rule *rule,
             .text = "the Host is neither a loopback name or address nor one of http.hosts"};
         return HFD_HEAD_BAD;
     }
-    if (!(rule->authenticated && is_reading(head->method)) && !is_own_origin(rule->hosts, head)) {
+    if (!(rule->authenticated && !rule->admin && is_reading(head->method)) &&
+        !is_own_origin(rule->hosts, head)) {
         *fault = (struct hfd_head_fault){.status = 403,
                                          .reason = "foreign_origin",
                                          .text = "a browser sent this request from another origin"};
         return HFD_HEAD_BAD;
     }
     return HFD_HEAD_OK;
+}
+
+/* ---- clients behind proxies ---- */
+
+#define FORWARDED_FOR HFD_SLICE("x-forwarded-for")
+
+bool hfd_peer_is_in(const struct hfd_list *networks, const struct hfd_host_address *a)
+{
+    for (size_t i = 0; i < networks->count; i++)
+        if (hfd_network_has(networks->items[i], a))
+            return true;
+    return false;
+}
+
+/* Cuts the text before the separator off the rest, whose p is NULL behind the last one. */
+static hfd_slice cut(hfd_slice *rest, char separator)
+{
+    const char *end = rest->len > 0 ? memchr(rest->p, separator, rest->len) : NULL;
+    hfd_slice item = *rest;
+
+    *rest = HFD_SLICE_NONE;
+    if (end != NULL) {
+        *rest = (hfd_slice){end + 1, item.len - (size_t)(end + 1 - item.p)};
+        item.len = (size_t)(end - item.p);
+    }
+    return item;
+}
+
+/*
+ * Goes along the hops of one line, from the client to the proxy. The client is the last hop that is
+ * no trusted proxy, or the first one.
+ * @param client  of the lines before it; found tells if there were hops
+ */
+static void take_hops(const struct hfd_list *trusted, hfd_slice line,
+                      struct hfd_host_address *client, bool *found)
+{
+    while (line.p != NULL) {
+        struct hfd_host_address hop;
+
+        if (!hfd_host_address_parse(hfd_slice_trim(cut(&line, ',')), &hop))
+            hop = (struct hfd_host_address){.known = false};
+        if (!*found || !hfd_peer_is_in(trusted, &hop))
+            *client = hop;
+        *found = true;
+    }
+}
+
+struct hfd_host_address hfd_peer_client(const struct hfd_settings *settings,
+                                        const struct hfd_host_address *peer, hfd_slice head)
+{
+    const struct hfd_list *trusted = &settings->http_trusted_proxies;
+    struct hfd_host_address client = *peer;
+    bool found = false;
+
+    if (!hfd_peer_is_in(trusted, peer))
+        return client;
+    while (head.p != NULL) {
+        hfd_slice line = cut(&head, '\n'), value = cut(&line, '\r');
+
+        if (hfd_slice_ieq(cut(&value, ':'), FORWARDED_FOR))
+            take_hops(trusted, value, &client, &found);
+    }
+    return client;
 }

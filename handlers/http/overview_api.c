@@ -1,11 +1,543 @@
-/* See overview_api.h. Decides nothing. */
+/* See overview_api.h. */
 #include "handlers/http/overview_api.h"
 
-#include "driver/core/guresid.h"
+#include "driver/base/trouble.h"
+#include "driver/core/detail.h"
+#include "driver/core/driver.h"
+#include "driver/core/history.h"
+#include "driver/core/overview.h"
+#include "driver/fleet/fleet.h"
 #include "handlers/http/api.h"
-#include "handlers/http/etag.h"
-#include "handlers/http/overview_json.h"
-#include "handlers/http/overview_query.h"
+#include "handlers/http/http.h"
+#include "handlers/http/query.h"
+
+/*
+ * Documents below /api/driver/v1: the list of resources, one resource, the event feed. A member
+ * without a value is null. Pure. Thread: any.
+ */
+
+static void add_name(struct hfd_buf *b, const char *name)
+{
+    hfd_buf_addf(b, ",\"%s\":", name);
+}
+
+static void add_text(struct hfd_buf *b, const char *name, hfd_slice text)
+{
+    add_name(b, name);
+    if (text.len > 0)
+        hfd_buf_json_str(b, text);
+    else
+        hfd_buf_lit(b, "null");
+}
+
+static void add_time(struct hfd_buf *b, const char *name, int64_t at_us)
+{
+    add_name(b, name);
+    if (at_us != 0)
+        hfd_buf_json_time(b, at_us);
+    else
+        hfd_buf_lit(b, "null");
+}
+
+/* Seconds with three digits behind the point. */
+static void add_duration(struct hfd_buf *b, const char *name, int64_t us)
+{
+    add_name(b, name);
+    if (us > 0)
+        hfd_buf_addf(b, "%.3f", (double)us / (double)HFD_US_PER_S);
+    else
+        hfd_buf_lit(b, "null");
+}
+
+static void add_bool(struct hfd_buf *b, const char *name, bool value)
+{
+    hfd_buf_addf(b, ",\"%s\":%s", name, value ? "true" : "false");
+}
+
+static void add_number(struct hfd_buf *b, const char *name, int64_t value)
+{
+    hfd_buf_addf(b, ",\"%s\":%lld", name, (long long)value);
+}
+
+/* A number of the history: a text, as clients read numbers of that size inexactly. */
+static void add_seq(struct hfd_buf *b, const char *name, int64_t seq)
+{
+    hfd_buf_addf(b, ",\"%s\":\"%lld\"", name, (long long)seq);
+}
+
+static void add_json(struct hfd_buf *b, const char *name, hfd_slice json)
+{
+    add_name(b, name);
+    hfd_buf_add(b, json);
+}
+
+/* ---- documents: the list ---- */
+
+static void add_cause(struct hfd_buf *b, const struct hfd_cause *cause)
+{
+    add_text(b, "who", cause->who);
+    add_text(b, "reason", cause->reason);
+}
+
+/* The members of an item, without braces. */
+static void add_item(struct hfd_buf *b, const struct hfd_overview_item *i)
+{
+    hfd_buf_member_str(b, "\"id\":", i->guresid);
+    add_text(b, "type", i->type);
+    add_text(b, "name", i->name);
+    add_text(b, "state", hfd_slice_of(hfd_state_name(i->state)));
+    add_text(b, "operation", hfd_slice_of(i->operation != NULL ? i->operation : ""));
+    add_time(b, "since", i->since_us);
+    add_time(b, "estimated_completion_time", i->estimated_us);
+    add_time(b, "deadline", i->deadline_us);
+    add_text(b, "message", i->message);
+    add_cause(b, &i->cause);
+    add_text(b, "words", i->cause.words);
+    add_text(b, "code", i->code);
+    add_bool(b, "stuck", i->stuck);
+    add_text(b, "health", i->health);
+    add_json(b, "labels", i->labels);
+    add_text(b, "cluster_id", i->cluster_id);
+}
+
+/* Each adds a document; a failure is kept in b. */
+/** @param next  the token of the next page; p is NULL = there is none */
+static void overview_format(struct hfd_buf *b, const struct hfd_overview *page, hfd_slice next)
+{
+    hfd_buf_lit(b, "{\"items\":[");
+    for (size_t i = 0; i < page->count; i++) {
+        hfd_buf_add(b, i > 0 ? HFD_SLICE(",{") : HFD_SLICE("{"));
+        add_item(b, &page->items[i]);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_lit(b, "],\"counts\":{");
+    for (int s = HFD_STATE_CREATING; s < HFD_STATE_COUNT; s++)
+        hfd_buf_addf(b, "%s\"%s\":%lld", s > HFD_STATE_CREATING ? "," : "",
+                     hfd_state_name((enum hfd_state)s), (long long)page->counts[s]);
+    hfd_buf_lit(b, "},\"causes\":[");
+    for (size_t i = 0; i < page->cause_count; i++) {
+        const struct hfd_overview_cause *c = &page->causes[i];
+
+        hfd_buf_addf(b, "%s{\"trouble\":\"%s\"", i > 0 ? "," : "",
+                     hfd_overview_trouble_name(c->trouble));
+        add_cause(b, &c->cause);
+        add_number(b, "count", c->count);
+        add_time(b, "since", c->since_us);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_addc(b, ']');
+    add_text(b, "next", next);
+    hfd_buf_addc(b, '}');
+}
+
+/* ---- documents: history ---- */
+
+/* The members of an entry behind its id. */
+static void add_entry(struct hfd_buf *b, const struct hfd_history_row *row)
+{
+    add_time(b, "time", row->at_us);
+    add_text(b, "event", row->what);
+    add_text(b, "from", hfd_slice_of(hfd_state_name(hfd_state_known(row->from))));
+    add_text(b, "to", hfd_slice_of(hfd_state_name(hfd_state_known(row->to))));
+    add_seq(b, "instance", row->instance);
+    add_text(b, "incarnation", row->incarnation);
+    add_name(b, "generation");
+    if (row->generation != 0)
+        hfd_buf_i64(b, row->generation);
+    else
+        hfd_buf_lit(b, "null");
+    add_text(b, "message", row->text);
+}
+
+static void add_history(struct hfd_buf *b, const struct hfd_history *h)
+{
+    hfd_buf_lit(b, ",\"history\":[");
+    for (size_t i = 0; i < h->count; i++) {
+        hfd_buf_addf(b, "%s{\"id\":\"%lld\"", i > 0 ? "," : "", (long long)h->entries[i].seq);
+        add_entry(b, &h->entries[i]);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_addc(b, ']');
+}
+
+static void feed_format(struct hfd_buf *b, const struct hfd_feed *feed)
+{
+    hfd_buf_lit(b, "{\"items\":[");
+    for (size_t i = 0; i < feed->count; i++) {
+        const struct hfd_feed_entry *e = &feed->items[i];
+
+        hfd_buf_addf(b, "%s{\"id\":\"%lld\"", i > 0 ? "," : "", (long long)e->row.seq);
+        add_text(b, "resource", e->row.id);
+        add_text(b, "type", e->type);
+        add_text(b, "name", e->name);
+        add_text(b, "cluster_id", e->cluster_id);
+        add_entry(b, &e->row);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_addc(b, ']');
+    add_seq(b, "next", feed->next);
+    add_bool(b, "complete", feed->complete);
+    hfd_buf_addc(b, '}');
+}
+
+/* ---- documents: one resource ---- */
+
+static void add_order(struct hfd_buf *b, const struct hfd_detail *d)
+{
+    hfd_buf_lit(b, ",\"ordered_by\":{\"identity\":");
+    if (d->created_by.len > 0)
+        hfd_buf_json_str(b, d->created_by);
+    else
+        hfd_buf_lit(b, "null");
+    add_time(b, "time", d->item.created_us);
+    add_text(b, "changed_by", d->updated_by);
+    add_text(b, "app", d->app);
+    add_text(b, "env", d->env);
+    hfd_buf_addc(b, '}');
+}
+
+static void add_condition(struct hfd_buf *b, const struct hfd_condition *c)
+{
+    hfd_buf_member_str(b, "{\"type\":", c->type);
+    add_text(b, "status", hfd_slice_of(hfd_status_name(c->status)));
+    add_text(b, "reason", c->reason);
+    add_text(b, "message", c->message);
+    add_time(b, "last_updated_time", c->last_updated_us);
+    add_time(b, "last_transition_time", c->last_transition_us);
+    hfd_buf_addc(b, '}');
+}
+
+static void add_part(struct hfd_buf *b, const struct hfd_part *p)
+{
+    hfd_buf_addf(b, "{\"kind\":\"%s\"", hfd_kind_word(p->view.kind));
+    add_text(b, "id", p->view.id);
+    add_text(b, "name", p->view.name);
+    add_name(b, "href");
+    if (p->view.exists && p->view.id.len > 0) {
+        hfd_buf_addc(b, '"');
+        hfd_fleet_href(b, &p->fleet);
+        hfd_buf_addc(b, '"');
+    } else {
+        hfd_buf_lit(b, "null");
+    }
+    add_bool(b, "exists", p->view.exists);
+    add_bool(b, "deleting", p->view.deleting);
+    add_bool(b, "leaving", p->view.leaving);
+    add_number(b, "generation", p->view.generation);
+    add_number(b, "wanted_generation", p->view.wanted_generation);
+    hfd_buf_lit(b, ",\"conditions\":[");
+    for (size_t i = 0; i < p->view.conditions.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        add_condition(b, &p->view.conditions.items[i]);
+    }
+    hfd_buf_lit(b, "]}");
+}
+
+static void add_adapter(struct hfd_buf *b, const struct hfd_detail_adapter *a)
+{
+    hfd_buf_member_str(b, "{\"adapter\":", a->name);
+    add_text(b, "kind", hfd_slice_of(hfd_kind_word(a->part->view.kind)));
+    add_text(b, "part", a->part->view.name);
+    add_bool(b, "required", a->required);
+    add_bool(b, "done", a->done);
+    add_text(b, "status", hfd_slice_of(a->reported ? hfd_status_name(a->status) : ""));
+    add_text(b, "reason", a->reason);
+    add_text(b, "message", a->message);
+    add_name(b, "observed_generation");
+    if (a->reported)
+        hfd_buf_i64(b, a->generation);
+    else
+        hfd_buf_lit(b, "null");
+    add_time(b, "last_report_time", a->reported_us);
+    add_time(b, "since", a->since_us);
+    add_duration(b, "took_seconds", a->took_us);
+    add_duration(b, "usual_seconds", a->usual_us);
+    hfd_buf_addc(b, '}');
+}
+
+static void add_health(struct hfd_buf *b, const struct hfd_detail *d)
+{
+    hfd_buf_lit(b, ",\"pacemaker\":[");
+    for (size_t i = 0; i < d->health_count; i++) {
+        hfd_buf_add(b, i > 0 ? HFD_SLICE(",{\"adapter\":") : HFD_SLICE("{\"adapter\":"));
+        hfd_buf_json_str(b, d->health[i].adapter);
+        add_name(b, "document");
+        hfd_health_format(b, &d->health[i].view);
+        hfd_buf_addc(b, '}');
+    }
+    hfd_buf_addc(b, ']');
+}
+
+static void detail_format(struct hfd_buf *b, const struct hfd_detail *d)
+{
+    hfd_buf_addc(b, '{');
+    add_item(b, &d->item);
+    add_time(b, "created_time", d->item.created_us);
+    add_time(b, "started_time", d->item.started_us);
+    add_time(b, "first_estimate", d->first_estimate_us);
+    add_text(b, "incarnation", d->incarnation);
+    add_name(b, "instance");
+    if (d->instance != 0)
+        hfd_buf_addf(b, "\"%lld\"", (long long)d->instance);
+    else
+        hfd_buf_lit(b, "null");
+    add_json(b, "input", d->is_there ? d->input : HFD_SLICE("null"));
+    add_order(b, d);
+    hfd_buf_lit(b, ",\"parts\":[");
+    for (size_t i = 0; i < d->parts.count; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        add_part(b, &d->parts.items[i]);
+    }
+    hfd_buf_lit(b, "],\"adapters\":[");
+    for (size_t i = 0; i < d->adapter_count; i++) {
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        add_adapter(b, &d->adapters[i]);
+    }
+    hfd_buf_addc(b, ']');
+    add_health(b, d);
+    add_history(b, &d->history);
+    hfd_buf_addc(b, '}');
+}
+
+#define SIZE_DEFAULT 100
+
+/* One parameter on its way into the query. */
+struct reading {
+    struct hfd_arena *mem;
+    struct hfd_err *err;
+    union {
+        struct hfd_overview_query *list;
+        struct hfd_feed_query *feed;
+    } out;
+    hfd_slice after; /* of a list: read when all else is */
+};
+
+struct param {
+    const char *name;
+    bool repeated;
+    hfd_rc (*take)(struct reading *r, hfd_slice value);
+};
+
+static hfd_rc take_size(struct reading *r, hfd_slice value, size_t *out)
+{
+    int64_t size;
+
+    if (hfd_parse_i64(value, 1, HFD_OVERVIEW_SIZE_MAX, &size, NULL) != HFD_OK)
+        return hfd_fail_field(r->err, HFD_INVALID, "size",
+                              "size must be an integer between 1 and %d", HFD_OVERVIEW_SIZE_MAX);
+    *out = (size_t)size;
+    return HFD_OK;
+}
+
+/* ---- parameters of the list ---- */
+
+static hfd_rc take_state(struct reading *r, hfd_slice value)
+{
+    for (int s = HFD_STATE_CREATING; s < HFD_STATE_COUNT; s++)
+        if (hfd_slice_is(value, hfd_state_name((enum hfd_state)s))) {
+            r->out.list->states |= 1u << s;
+            return HFD_OK;
+        }
+    return hfd_fail_field(r->err, HFD_INVALID, "state",
+                          "state must be creating, updating, ready, failed or deleting; repeat it "
+                          "for more than one");
+}
+
+static hfd_rc take_type(struct reading *r, hfd_slice value)
+{
+    r->out.list->type = value;
+    return HFD_OK;
+}
+
+static hfd_rc take_search(struct reading *r, hfd_slice value)
+{
+    r->out.list->search = value;
+    return HFD_OK;
+}
+
+static hfd_rc take_label(struct reading *r, hfd_slice value)
+{
+    struct hfd_overview_query *q = r->out.list;
+    const char *eq = value.len > 0 ? memchr(value.p, '=', value.len) : NULL;
+    const size_t len = eq != NULL ? (size_t)(eq - value.p) : 0;
+
+    if (len == 0)
+        return hfd_fail_field(r->err, HFD_INVALID, "label",
+                              "label must be KEY=VALUE, as label=team=red");
+    if (q->label_count == HFD_OVERVIEW_LABELS_MAX)
+        return hfd_fail_field(r->err, HFD_INVALID, "label", "label can be given %d times at most",
+                              HFD_OVERVIEW_LABELS_MAX);
+    q->labels[q->label_count++] =
+        (struct hfd_overview_label){.key = {value.p, len}, .value = {eq + 1, value.len - len - 1}};
+    return HFD_OK;
+}
+
+static hfd_rc take_bool(struct reading *r, const char *name, hfd_slice value, bool *out)
+{
+    if (!hfd_slice_is(value, "true") && !hfd_slice_is(value, "false"))
+        return hfd_fail_field(r->err, HFD_INVALID, name, "%s must be true or false", name);
+    *out = hfd_slice_is(value, "true");
+    return HFD_OK;
+}
+
+static hfd_rc take_stuck(struct reading *r, hfd_slice value)
+{
+    return take_bool(r, "stuck", value, &r->out.list->stuck);
+}
+
+static hfd_rc take_degraded(struct reading *r, hfd_slice value)
+{
+    return take_bool(r, "degraded", value, &r->out.list->degraded);
+}
+
+static hfd_rc take_who(struct reading *r, hfd_slice value)
+{
+    r->out.list->who = value;
+    return HFD_OK;
+}
+
+static hfd_rc take_reason(struct reading *r, hfd_slice value)
+{
+    r->out.list->reason = value;
+    return HFD_OK;
+}
+
+static hfd_rc take_order(struct reading *r, hfd_slice value)
+{
+    for (int o = 0; o < HFD_ORDERS; o++)
+        if (hfd_slice_is(value, hfd_overview_order_name((enum hfd_overview_order)o))) {
+            r->out.list->order = (enum hfd_overview_order)o;
+            return HFD_OK;
+        }
+    return hfd_fail_field(r->err, HFD_INVALID, "order", "order must be trouble, created or name");
+}
+
+static hfd_rc take_list_size(struct reading *r, hfd_slice value)
+{
+    return take_size(r, value, &r->out.list->size);
+}
+
+static hfd_rc take_list_after(struct reading *r, hfd_slice value)
+{
+    r->after = value;
+    return HFD_OK;
+}
+
+static const struct param list_params[] = {
+    {"state", true, take_state},       {"type", false, take_type},
+    {"search", false, take_search},    {"label", true, take_label},
+    {"stuck", false, take_stuck},      {"degraded", false, take_degraded},
+    {"who", false, take_who},          {"reason", false, take_reason},
+    {"order", false, take_order},      {"size", false, take_list_size},
+    {"after", false, take_list_after},
+};
+
+/* ---- parameters of the feed ---- */
+
+static hfd_rc take_feed_size(struct reading *r, hfd_slice value)
+{
+    return take_size(r, value, &r->out.feed->size);
+}
+
+static hfd_rc take_feed_after(struct reading *r, hfd_slice value)
+{
+    if (hfd_parse_i64(value, 0, INT64_MAX, &r->out.feed->after, NULL) != HFD_OK)
+        return hfd_fail_field(r->err, HFD_INVALID, "after",
+                              "after must be `next` of an earlier answer; leave it out to begin "
+                              "with the oldest event");
+    return HFD_OK;
+}
+
+static const struct param feed_params[] = {
+    {"size", false, take_feed_size},
+    {"after", false, take_feed_after},
+};
+
+/* ---- parameters ---- */
+
+/* The parameters that a path has. */
+struct params {
+    const struct param *items;
+    size_t count;
+    const char *names; /* for the message */
+};
+
+static hfd_rc fail_unknown(hfd_slice name, const struct params *known, struct hfd_err *err)
+{
+    char field[64];
+
+    (void)snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(name));
+    return hfd_fail_field(err, HFD_INVALID, field, "%s is no parameter here; %s", field,
+                          known->names);
+}
+
+static hfd_rc take_one(struct reading *r, const struct params *known, unsigned *seen,
+                       const struct hfd_query_param *given)
+{
+    for (size_t i = 0; i < known->count; i++) {
+        const struct param *p = &known->items[i];
+
+        if (!hfd_slice_is(given->name, p->name))
+            continue;
+        if (!p->repeated && (*seen & 1u << i) != 0)
+            return hfd_fail_field(r->err, HFD_INVALID, p->name, "%s is given twice", p->name);
+        *seen |= 1u << i;
+        return p->take(r, given->value);
+    }
+    return fail_unknown(given->name, known, r->err);
+}
+
+static hfd_rc read_all(struct reading *r, hfd_slice rest, const struct params *known)
+{
+    struct hfd_query_param given;
+    unsigned seen = 0;
+    hfd_rc rc;
+
+    do {
+        rc = hfd_query_next(&rest, r->mem, &given, r->err);
+        if (rc == HFD_OK)
+            rc = take_one(r, known, &seen, &given);
+    } while (rc == HFD_OK);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+hfd_rc hfd_overview_query_read(hfd_slice query, struct hfd_arena *mem,
+                               struct hfd_overview_query *out, struct hfd_err *err)
+{
+    static const struct params known = {
+        list_params, sizeof(list_params) / sizeof(list_params[0]),
+        "it takes state, type, search, label, stuck, degraded, who, reason, order, size and after"};
+    struct reading r = {.mem = mem, .err = err, .out.list = out};
+    hfd_rc rc;
+
+    *out = (struct hfd_overview_query){.size = SIZE_DEFAULT};
+    rc = read_all(&r, query, &known);
+    return rc == HFD_OK && r.after.p != NULL ? hfd_overview_go_on(r.after, out, err) : rc;
+}
+
+hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_feed_query *out,
+                           struct hfd_err *err)
+{
+    static const struct params known = {feed_params, sizeof(feed_params) / sizeof(feed_params[0]),
+                                        "it takes after and size"};
+    struct reading r = {.mem = mem, .err = err, .out.feed = out};
+
+    *out = (struct hfd_feed_query){.size = SIZE_DEFAULT, .before = INT64_MAX};
+    return read_all(&r, query, &known);
+}
+
+hfd_rc hfd_no_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_err *err)
+{
+    static const struct params known = {NULL, 0, "it takes none"};
+    struct reading r = {.mem = mem, .err = err};
+
+    return read_all(&r, query, &known);
+}
+
+/* Decides nothing. */
 
 #define ANSWER_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define SHORT_SIZE_MAX 100 /* items of a page that is short */
@@ -82,7 +614,7 @@ static void on_list(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct h
         return;
     }
     begin_answer(x, &b);
-    hfd_overview_format(&b, &cmd->page, next);
+    overview_format(&b, &cmd->page, next);
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
@@ -133,7 +665,7 @@ static void on_get(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hf
         return;
     }
     begin_answer(x, &b);
-    hfd_detail_format(&b, &cmd->detail);
+    detail_format(&b, &cmd->detail);
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
@@ -187,7 +719,7 @@ static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         return;
     }
     begin_answer(x, &b);
-    hfd_feed_format(&b, &cmd->feed);
+    feed_format(&b, &cmd->feed);
     rc = hfd_etag_make(hfd_buf_slice(&b), cmd->mem, &reply.etag, &own);
     if (rc != HFD_OK) {
         hfd_buf_fini(&b);
@@ -222,4 +754,21 @@ void hfd_overview_api_events(struct hfd_exchange *x)
         hfd_exchange_fail(x, rc, &err);
     else
         hfd_exchange_view_short(x, txn_events, cmd, on_events);
+}
+
+/* ---- what is wrong ---- */
+
+void hfd_overview_api_problems(struct hfd_exchange *x)
+{
+    struct hfd_reply reply = {.status = 200};
+    struct hfd_trouble problems[HFD_TROUBLES_MAX];
+    const size_t count = hfd_troubles_copy(problems);
+    struct hfd_buf b;
+
+    begin_answer(x, &b);
+    hfd_buf_addf(&b, "{\"status\":\"%s\",\"items\":",
+                 hfd_troubles_degrade(problems, count) ? "degraded" : "ok");
+    hfd_troubles_json(problems, count, &b);
+    hfd_buf_addc(&b, '}');
+    hfd_api_send(x, &reply, "application/json", &b);
 }

@@ -2,9 +2,10 @@
 #include "handlers/http/pacemaker_api.h"
 
 #include "driver/core/observe.h"
+#include "handlers/http/access.h"
 #include "handlers/http/api.h"
 #include "handlers/http/query.h"
-#include "store/rows_event.h"
+#include "store/rows_report.h"
 
 #define DOCUMENT_MAX_BYTES ((size_t)2 * 1024 * 1024)
 #define EVENTS_MAX_BYTES ((size_t)8 * 1024 * 1024)
@@ -185,7 +186,7 @@ void hfd_pacemaker_api_write(struct hfd_exchange *x)
     struct hfd_err err;
     hfd_rc rc;
 
-    if (cmd == NULL)
+    if (cmd == NULL || !hfd_access_may_report(x, cmd->key.adapter))
         return;
     rc = read_document(hfd_exchange_request(x)->body, cmd, &err);
     if (rc != HFD_OK)
@@ -220,7 +221,7 @@ void hfd_pacemaker_api_delete(struct hfd_exchange *x)
 {
     struct command *cmd = start_document(x);
 
-    if (cmd != NULL)
+    if (cmd != NULL && hfd_access_may_report(x, cmd->key.adapter))
         hfd_exchange_update(x, txn_delete, cmd, on_deleted);
 }
 

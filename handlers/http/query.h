@@ -1,11 +1,19 @@
 /*
- * Query parameters: percent-decoded, "+" is a space, the last one of a name counts. Pure. Thread:
- * any.
+ * Reads query parameters, `fields` and entity tags. Pure. Thread: any.
+ *
+ * Parameters are percent-decoded. "+" is a space, and the last one of a name counts. `fields` of a
+ * list selects members of each item: "name,status.conditions.type,labels.*". It always includes id.
+ * Source: HyperFleet API. Entity tags: equal bytes have equal tags. Source: RFC 9110, 8.8.3 and
+ * 13.1.2.
  */
 #ifndef HFD_HTTP_QUERY_H
 #define HFD_HTTP_QUERY_H
 
 #include "driver/base/arena.h"
+#include "driver/base/buf.h"
+#include "store/kind.h"
+
+struct hfd_fields;
 
 /**
  * Finds a parameter.
@@ -51,5 +59,28 @@ struct hfd_query_page {
 /** Parses `page`, and `pageSize` or `size`, with their defaults. @return as hfd_query_i64 */
 HFD_MUST_CHECK hfd_rc hfd_query_page(hfd_slice query, struct hfd_arena *mem,
                                      struct hfd_query_page *out, struct hfd_err *err);
+
+/**
+ * Parses a `fields` parameter.
+ * @param text  decoded; borrowed as long as the fields are used; blank = all
+ * @param out   in mem; NULL for all
+ * @return HFD_OK, HFD_INVALID (a field that the kind does not have), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struct hfd_arena *mem,
+                                       const struct hfd_fields **out, struct hfd_err *err);
+
+/** Adds the selected members of a document to b. A failure is kept in b. */
+void hfd_fields_add(struct hfd_buf *b, const struct hfd_fields *fields, hfd_slice document);
+
+/**
+ * Makes the strong tag of an answer, with its quotes.
+ * @param out  in mem
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_etag_make(hfd_slice body, struct hfd_arena *mem, hfd_slice *out,
+                                    struct hfd_err *err);
+
+/** Tells if a value of If-None-Match has the tag: the answer is 304. */
+bool hfd_etag_matches(hfd_slice if_none_match, hfd_slice etag);
 
 #endif

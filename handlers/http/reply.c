@@ -38,6 +38,7 @@ static const struct row {
     [HFD_NOMEM]       = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_IO]          = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_AWAY]        = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
+    [HFD_UNCHECKED]   = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
     [HFD_CORRUPT]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
     [HFD_DAMAGED]     = {500, "RES-199", 500, "INT-001", "internal-error",      "Internal Server Error"},
 };
@@ -46,7 +47,7 @@ _Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one 
 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
-    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
     {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
 };
 /* clang-format on */
@@ -92,12 +93,19 @@ static size_t whole_characters(const char *text, size_t len)
     return len - (lead - 1) < needs ? lead - 1 : len;
 }
 
+/* Returns true for a 5xx whose message is for the client. */
+static bool tells_why(const struct hfd_problem *p, int status)
+{
+    return p->rc == HFD_DAMAGED || p->rc == HFD_UNCHECKED || status == 507;
+}
+
 /* Returns the text that the client may see. */
 static hfd_slice public_message(const struct hfd_problem *p, int status, char *out, size_t cap)
 {
     const char *message = said(p);
     const char *field = p->field != NULL ? p->field : "";
     size_t field_len = strlen(field);
+    const bool is_told = tells_why(p, status);
     int n;
 
     if (status == 503 && p->rc == HFD_BUSY)
@@ -109,11 +117,11 @@ static hfd_slice public_message(const struct hfd_problem *p, int status, char *o
             "the list took longer than store.read_timeout; ask for less: a narrower search "
             "or a smaller pageSize (request %.*s)",
             HFD_SLICE_FMT(p->request_id));
-    else if (status == 503)
+    else if (status == 503 && !is_told)
         n = snprintf(out, cap,
                      "the service cannot do this at the moment; try again later (request %.*s)",
                      HFD_SLICE_FMT(p->request_id));
-    else if (p->rc == HFD_DAMAGED || status == 507)
+    else if (is_told)
         n = snprintf(out, cap, "%s (request %.*s)", message, HFD_SLICE_FMT(p->request_id));
     else if (status >= 500)
         n = snprintf(out, cap, "an internal error occurred (request %.*s)",
@@ -293,4 +301,6 @@ void hfd_problem_format(const struct hfd_problem *p, struct hfd_buf *b, struct h
         hfd_buf_addc(b, '}');
         break;
     }
+    /* A path, a field or a quoted value may have a secret in it. */
+    hfd_buf_mask(b, 0);
 }

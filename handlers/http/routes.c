@@ -8,18 +8,13 @@
 #include "handlers/http/routes.h"
 
 #include "handlers/http/admin.h"
-#include "handlers/http/backup_api.h"
 #include "handlers/http/docs_api.h"
 #include "handlers/http/driver_api.h"
 #include "handlers/http/fleet_api.h"
-#include "handlers/http/fleet_lists.h"
 #include "handlers/http/ops.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/http/pacemaker_api.h"
-#include "handlers/http/replicas_api.h"
 #include "handlers/http/status_api.h"
-#include "handlers/http/tokens_api.h"
-#include "handlers/http/validate_api.h"
 
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER
@@ -56,6 +51,7 @@ const struct hfd_route hfd_routes[] = {
     OPS(OPEN,        GET,    "/docs/spec.json",       "openapi",     hfd_docs_openapi_json),
     OPS(OPEN,        GET,    "/docs",                 "manual",      hfd_docs_manual),
     OPS(OPEN,        GET,    "/docs/{page}",          "manual_page", hfd_docs_manual),
+    OPS(OPEN,        GET,    "/favicon.ico",          "icon",        hfd_docs_no_icon),
     OPS(VIEW,        GET,    "/",                     "page",        hfd_ops_home),
     OPS(VIEW,        GET,    "/r/{guresid}",          "page_resource", hfd_ops_resource),
     OPS(VIEW,        GET,    "/page/style.css",       "page_file",   hfd_ops_file),
@@ -80,10 +76,12 @@ const struct hfd_route hfd_routes[] = {
     SEEN("/resources",           "driver_resources", hfd_overview_api_list),
     SEEN("/resources/{guresid}", "driver_resource",  hfd_overview_api_get),
     SEEN("/events",              "driver_events",    hfd_overview_api_events),
+    SEEN("/problems",            "driver_problems",  hfd_overview_api_problems),
 
     FLEET(FLEET_READ,  GET,    "",                                                                  "fleet_metadata",             DO(hfd_fleet_api_metadata), 0),
     FLEET(OPEN,        GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),
     FLEET(OPEN,        GET,    "/v1/openapi.html",                                                  "openapi_page",               DO(hfd_docs_openapi_page), 0),
+    FLEET(OPEN,        GET,    "/v1/openapi/{page}",                                                 "openapi_page",               DO(hfd_docs_openapi_page), 0),
     FLEET(FLEET_READ,  GET,    "/v1/clusters",                                                      "clusters",                   LIST(resources),         CLUSTER),
     FLEET(FLEET_WRITE, POST,   "/v1/clusters",                                                      "clusters",                   CHANGE(creating),        CLUSTER),
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}",                                         "cluster",                    DO(hfd_fleet_api_get),   CLUSTER),
@@ -99,6 +97,7 @@ const struct hfd_route hfd_routes[] = {
     FLEET(REPORT,      POST,   "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          PACEMAKER(create),            CLUSTER),
     FLEET(ADMIN,       PUT,    "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          PACEMAKER(main),              CLUSTER),
     FLEET(REPORT,      DELETE, "/v1/clusters/{cluster_id}/pacemaker",                               "cluster_pacemaker",          DO(hfd_pacemaker_api_delete), CLUSTER),
+    FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/pacemaker/status",                        "cluster_pacemaker_status",   DO(hfd_pacemaker_api_get),    CLUSTER),
     FLEET(REPORT,      PUT,    "/v1/clusters/{cluster_id}/pacemaker/status",                        "cluster_pacemaker_status",   PACEMAKER(status),            CLUSTER),
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          LIST(resources),         NODEPOOL),
     FLEET(FLEET_WRITE, POST,   "/v1/clusters/{cluster_id}/nodepools",                               "cluster_nodepools",          CHANGE(creating),        NODEPOOL),

@@ -1,10 +1,13 @@
 /*
- * The HTTP server: two listeners and the threads that serve them. Thread: start-up.
+ * The HTTP server: the addresses of two listeners, their sockets, and the threads that serve them.
+ * Thread: start-up.
  */
 #ifndef HFD_HTTP_SERVER_H
 #define HFD_HTTP_SERVER_H
 
 #include "handlers/http/http.h"
+
+#include <sys/socket.h>
 
 struct hfd_server;
 
@@ -49,5 +52,11 @@ HFD_MUST_CHECK hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err
  */
 void hfd_server_stop(struct hfd_server *s);
 void hfd_server_free(struct hfd_server **s);
+
+/**
+ * Finds out whether both addresses are free, where they name a port. Nothing stays open.
+ * @return HFD_OK, HFD_INVALID, HFD_IO (one is in use, or cannot be had)
+ */
+HFD_MUST_CHECK hfd_rc hfd_addresses_probe(const struct hfd_settings *s, struct hfd_err *err);
 
 #endif

@@ -1,10 +1,9 @@
 /* EMCO's status query at the door. See status_api.h. Decides nothing. */
 #include "handlers/http/status_api.h"
 
-#include "driver/core/guresid.h"
+#include "driver/core/driver.h"
 #include "driver/core/status.h"
 #include "handlers/http/api.h"
-#include "handlers/http/etag.h"
 #include "handlers/http/query.h"
 
 #define ANSWER_MAX_BYTES ((size_t)32 * 1024 * 1024) /* and the memory for its objects */

@@ -13,6 +13,7 @@
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/trouble.h"
 
 /* The forward-secret AEAD suites: "intermediate" of Mozilla's Server Side TLS without DHE. */
 #define CIPHERS_1_2                                                                                \
@@ -22,6 +23,7 @@
 #define GROUPS "X25519:P-256:P-384"
 #define CLIENT_CHAIN_MAX_BYTES 65536
 #define ALERT_MAX_BYTES 64
+#define TROUBLE_DAYS 14 /* as the alert */
 #define US_PER_DAY (86400 * HFD_US_PER_S)
 
 enum {
@@ -313,6 +315,7 @@ static void warn_of_expiry(struct hfd_tls *tls, int64_t now_us)
     static const int64_t before_us[] = {30 * US_PER_DAY, 7 * US_PER_DAY, US_PER_DAY, 0};
     const size_t count = sizeof(before_us) / sizeof(before_us[0]);
     const int64_t left_us = tls->contexts.expires_us - now_us;
+    char at[HFD_TIME_TEXT_MAX], words[128];
     size_t reached = 0;
 
     while (reached < count && left_us <= before_us[reached])
@@ -323,6 +326,14 @@ static void warn_of_expiry(struct hfd_tls *tls, int64_t now_us)
                                     : "the TLS certificate expires soon",
                    tls, now_us);
     tls->warned = reached;
+    if (left_us >= TROUBLE_DAYS * US_PER_DAY) {
+        (void)hfd_trouble_end(HFD_TROUBLE_CERTIFICATE, HFD_SLICE(""));
+        return;
+    }
+    (void)hfd_time_format_s(tls->contexts.expires_us, at);
+    (void)snprintf(words, sizeof(words), "tls.cert_file, or one of its chain, %s at %s",
+                   left_us > 0 ? "expires" : "has expired", at);
+    (void)hfd_trouble_note(HFD_TROUBLE_CERTIFICATE, HFD_SLICE(""), now_us, hfd_slice_of(words));
 }
 
 static void replace(struct hfd_tls *tls, struct contexts *fresh)

@@ -1,7 +1,7 @@
 /*
  * The certificates of the listeners: one OpenSSL context for each, loaded from the files of tls.*
  * and again when these change. A connection keeps the context that it began with. OpenSSL does the
- * cryptography; the library reads and writes (door_tls.c). Thread: main, unless said.
+ * cryptography; the library reads and writes (door.c). Thread: main, unless said.
  */
 #ifndef HFD_HTTP_TLS_H
 #define HFD_HTTP_TLS_H

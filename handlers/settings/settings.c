@@ -4,25 +4,18 @@
  */
 #include "handlers/settings/settings.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "driver/base/check.h"
-#include "handlers/settings/settings_check.h"
 #include "handlers/settings/settings_names.h"
 #include "handlers/settings/settings_value.h"
 #include "handlers/settings/settings_whole.h"
 #include "handlers/settings/settings_yaml.h"
 
 #define ARENA_MAX (size_t)(8 * 1024 * 1024)
-
-/* clang-format off */
-#define ROW_(key_, member_, type_, def_, min_, max_, text_)                                                                   \
-    [HFD_SETTING_##member_] = {.key = (key_), .which = HFD_SETTING_##member_, .type = HFD_SETTING_TYPE_##type_,               \
-                               .offset = offsetof(struct hfd_settings, member_), .def = (def_), .min = (min_), .max = (max_), \
-                               .text = (text_)},
-/* clang-format on */
-const struct hfd_setting_row hfd_setting_rows[HFD_SETTING_COUNT] = {HFD_SETTING_LIST(ROW_)};
-#undef ROW_
 
 /* --- storing one value --- */
 
@@ -90,54 +83,54 @@ static struct hfd_pair *entry_of(struct hfd_map *map, hfd_slice name, struct hfd
     return map->items[map->count].name.p != NULL ? &map->items[map->count++] : NULL;
 }
 
-static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref,
-                        hfd_slice value, struct hfd_err *err)
+static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting_value *v,
+                        struct hfd_err *err)
 {
-    struct hfd_map *map = member_of(ld->s, ref->row);
+    struct hfd_map *map = member_of(ld->s, v->row);
     struct hfd_err why = {0};
     struct hfd_pair *pair;
-    hfd_rc rc = hfd_setting_name_check(ref->name, &why);
+    hfd_rc rc = hfd_setting_name_check(v->name, &why);
 
     if (rc != HFD_OK)
-        return hfd_setting_fail(ld, ref->row->key, err, "%s", why.msg);
-    rc = hfd_setting_entry_check(ref->row, value, &why);
+        return hfd_setting_fail(ld, v->row->key, err, "%s", why.msg);
+    rc = hfd_setting_entry_check(v->row, v->text, &why);
     if (rc != HFD_OK)
-        return hfd_fail_field(err, rc, ref->row->key, "%s: %s.%.*s%s: %s", ld->place, ref->row->key,
-                              HFD_SLICE_FMT(ref->name), hfd_setting_ending(HFD_FORM_KEY, ref->row),
+        return hfd_fail_field(err, rc, v->row->key, "%s: %s.%.*s%s: %s", ld->place, v->row->key,
+                              HFD_SLICE_FMT(v->name), hfd_setting_ending(HFD_FORM_KEY, v->row),
                               why.msg);
-    pair = entry_of(map, ref->name, &ld->s->mem);
+    pair = entry_of(map, v->name, &ld->s->mem);
     if (pair == NULL && map->count == HFD_SETTING_ITEMS_MAX)
-        return hfd_setting_fail(ld, ref->row->key, err, "expected at most %d entries",
+        return hfd_setting_fail(ld, v->row->key, err, "expected at most %d entries",
                                 HFD_SETTING_ITEMS_MAX);
     if (pair == NULL)
         return hfd_fail_nomem(err, "load the settings");
     if (ld->in_file && pair->value.p != NULL)
-        return hfd_setting_fail(ld, ref->row->key, err, "%.*s is given twice",
+        return hfd_setting_fail(ld, v->row->key, err, "%.*s is given twice",
                                 HFD_SLICE_FMT(pair->name));
-    pair->value = hfd_arena_dup(&ld->s->mem, value);
+    pair->value = hfd_arena_dup(&ld->s->mem, v->text);
     pair->origin = hfd_arena_dup(&ld->s->mem, hfd_slice_of(ld->place));
     if (pair->value.p == NULL || pair->origin.p == NULL)
         return hfd_fail_nomem(err, "load the settings");
     if (ld->in_file)
-        ld->file_entries[ref->row->which] = map->count;
+        ld->file_entries[v->row->which] = map->count;
     return HFD_OK;
 }
 
-hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_ref *ref,
-                       const struct hfd_setting_value *v, struct hfd_err *err)
+hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_value *v,
+                       struct hfd_err *err)
 {
-    const struct hfd_setting_row *row = ref->row;
+    const struct hfd_setting_row *row = v->row;
     hfd_slice *origin = &ld->s->origin[row->which];
     struct hfd_err why = {0};
     hfd_rc rc;
 
-    if (ref->kind == HFD_REF_ENTRY) {
-        rc = put_entry(ld, ref, v->text, err);
+    if (v->kind == HFD_REF_ENTRY) {
+        rc = put_entry(ld, v, err);
     } else {
         if (ld->in_file && origin->len > 0)
             return hfd_setting_fail(ld, row->key, err, "given twice, first at %.*s",
                                     HFD_SLICE_FMT(*origin));
-        rc = hfd_setting_parse(row, v, &ld->s->mem, member_of(ld->s, row), &why);
+        rc = hfd_setting_parse(v, &ld->s->mem, member_of(ld->s, row), &why);
         if (rc == HFD_INVALID)
             return hfd_setting_fail(ld, row->key, err, "%s", why.msg);
         if (rc != HFD_OK)
@@ -154,13 +147,14 @@ hfd_rc hfd_setting_put(struct hfd_settings_loader *ld, const struct hfd_setting_
 static hfd_rc load_defaults(struct hfd_settings_loader *ld, struct hfd_err *err)
 {
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
-        const struct hfd_setting_ref ref = {.kind = HFD_REF_SETTING, .row = &hfd_setting_rows[i]};
-        const struct hfd_setting_value v = {.text = hfd_slice_of(hfd_setting_rows[i].def)};
+        const struct hfd_setting_value v = {.kind = HFD_REF_SETTING,
+                                            .row = &hfd_setting_rows[i],
+                                            .text = hfd_slice_of(hfd_setting_rows[i].def)};
         hfd_rc rc;
 
-        if (hfd_setting_is_map(ref.row))
+        if (hfd_setting_is_map(v.row))
             continue;
-        rc = hfd_setting_put(ld, &ref, &v, err);
+        rc = hfd_setting_put(ld, &v, err);
         HFD_ASSERT(rc == HFD_OK || rc == HFD_NOMEM); /* defaults are valid */
         if (rc != HFD_OK)
             return rc;
@@ -170,20 +164,19 @@ static hfd_rc load_defaults(struct hfd_settings_loader *ld, struct hfd_err *err)
 
 /* Stores a value of the environment or of a flag. */
 static hfd_rc put_text(struct hfd_settings_loader *ld, enum hfd_setting_form form,
-                       const struct hfd_setting_ref *ref, hfd_slice text, struct hfd_err *err)
+                       const struct hfd_setting_value *v, struct hfd_err *err)
 {
-    const struct hfd_setting_value v = {.text = text};
     char name[HFD_SETTING_NAME_MAX];
 
-    if (ref->kind == HFD_REF_SETTING && hfd_setting_is_map(ref->row)) {
-        (void)hfd_setting_spell(form, ref->row->key, name);
-        return hfd_setting_fail(ld, ref->row->key, err, "expected one entry at a time: %s%s=%s",
-                                name, hfd_setting_suffix(form, ref->row),
-                                ref->row->type == HFD_SETTING_TYPE_MAP
+    if (v->kind == HFD_REF_SETTING && hfd_setting_is_map(v->row)) {
+        (void)hfd_setting_spell(form, v->row->key, name);
+        return hfd_setting_fail(ld, v->row->key, err, "expected one entry at a time: %s%s=%s", name,
+                                hfd_setting_suffix(form, v->row),
+                                v->row->type == HFD_SETTING_TYPE_MAP
                                     ? "ADAPTER:/json/pointer"
-                                    : hfd_setting_form_text(ref->row));
+                                    : hfd_setting_form_text(v->row));
     }
-    return hfd_setting_put(ld, ref, &v, err);
+    return hfd_setting_put(ld, v, err);
 }
 
 /*
@@ -210,22 +203,22 @@ static hfd_rc note_link(struct hfd_settings *s, hfd_slice name, struct hfd_err *
 static hfd_rc load_variable(struct hfd_settings_loader *ld, hfd_slice name, hfd_slice value,
                             struct hfd_err *err)
 {
-    struct hfd_setting_ref ref = hfd_setting_find(HFD_FORM_ENV, name);
+    struct hfd_setting_value v = hfd_setting_find(HFD_FORM_ENV, name);
     char lower[HFD_SETTING_NAME_MAX];
 
-    if (ref.kind == HFD_REF_UNKNOWN && is_service_link(name, value))
+    if (v.kind == HFD_REF_UNKNOWN && is_service_link(name, value))
         return note_link(ld->s, name, err);
-    if (ref.kind == HFD_REF_UNKNOWN)
+    if (v.kind == HFD_REF_UNKNOWN)
         return hfd_setting_unknown_name(HFD_FORM_ENV, "environment: unknown variable", name, err);
     (void)snprintf(ld->place, sizeof(ld->place), "%.*s", HFD_SLICE_FMT(name));
-    if (ref.kind == HFD_REF_ENTRY && ref.name.len < sizeof(lower)) {
-        for (size_t i = 0; i < ref.name.len; i++)
-            lower[i] =
-                (char)(ref.name.p[i] >= 'A' && ref.name.p[i] <= 'Z' ? ref.name.p[i] - 'A' + 'a'
-                                                                    : ref.name.p[i]);
-        ref.name.p = lower;
+    if (v.kind == HFD_REF_ENTRY && v.name.len < sizeof(lower)) {
+        for (size_t i = 0; i < v.name.len; i++)
+            lower[i] = (char)(v.name.p[i] >= 'A' && v.name.p[i] <= 'Z' ? v.name.p[i] - 'A' + 'a'
+                                                                       : v.name.p[i]);
+        v.name.p = lower;
     }
-    return put_text(ld, HFD_FORM_ENV, &ref, value, err);
+    v.text = value;
+    return put_text(ld, HFD_FORM_ENV, &v, err);
 }
 
 /* Variables that are no settings: the file of settings, and flags of the client. */
@@ -259,67 +252,94 @@ static hfd_rc load_environment(struct hfd_settings_loader *ld, const char *const
     return HFD_OK;
 }
 
-struct flag {
-    hfd_slice name; /* with its "--" */
-    struct hfd_setting_ref ref;
-    const char *value;
-};
-
-/* Reads the flag at argv[*at] and advances *at. ref.kind is UNKNOWN for --config. */
-static hfd_rc parse_flag(const struct hfd_settings_given *given, int *at, struct flag *out,
-                         struct hfd_err *err)
+/* Reads the flag at argv[*at], sets ld->place, and advances *at. The kind is UNKNOWN for --config.
+ */
+static hfd_rc parse_flag(struct hfd_settings_loader *ld, const struct hfd_settings_given *given,
+                         int *at, struct hfd_setting_value *out, struct hfd_err *err)
 {
     const char *const *argv = given->argv;
     const char *arg = argv[(*at)++];
     const char *equals = strchr(arg, '=');
+    const hfd_slice name = {arg, equals != NULL ? (size_t)(equals - arg) : strlen(arg)};
     char quoted[HFD_QUOTE_MAX];
 
-    out->name = (hfd_slice){arg, equals != NULL ? (size_t)(equals - arg) : strlen(arg)};
-    (void)hfd_setting_quote(out->name, quoted);
-    if (!hfd_slice_starts(out->name, HFD_SLICE("--")) || out->name.len == 2)
+    (void)hfd_setting_quote(name, quoted);
+    (void)snprintf(ld->place, sizeof(ld->place), "%.*s", HFD_SLICE_FMT(name));
+    if (!hfd_slice_starts(name, HFD_SLICE("--")) || name.len == 2)
         return hfd_fail(err, HFD_INVALID, "unexpected argument %s%s", quoted,
                         *at >= 2 && strcmp(argv[*at - 2], "--demo") == 0 ? "; write --demo=SECONDS"
                                                                          : "");
-    out->ref = hfd_setting_find(HFD_FORM_FLAG, out->name);
-    if (out->ref.kind == HFD_REF_UNKNOWN && !hfd_slice_is(out->name, "--config"))
-        return hfd_setting_unknown_name(HFD_FORM_FLAG, "unknown flag", out->name, err);
+    *out = hfd_setting_find(HFD_FORM_FLAG, name);
+    if (out->kind == HFD_REF_UNKNOWN && !hfd_slice_is(name, "--config"))
+        return hfd_setting_unknown_name(HFD_FORM_FLAG, "unknown flag", name, err);
     if (equals != NULL)
-        out->value = equals + 1;
-    else if (out->ref.kind == HFD_REF_SETTING && hfd_setting_needs_no_value(out->ref.row))
-        out->value = "on";
+        out->text = hfd_slice_of(equals + 1);
+    else if (out->kind == HFD_REF_SETTING && hfd_setting_needs_no_value(out->row))
+        out->text = HFD_SLICE("on");
     else if (*at < given->argc && strncmp(argv[*at], "--", 2) != 0)
-        out->value = argv[(*at)++];
+        out->text = hfd_slice_of(argv[(*at)++]);
     else
-        return hfd_fail_field(err, HFD_INVALID, out->ref.row != NULL ? out->ref.row->key : "config",
+        return hfd_fail_field(err, HFD_INVALID, out->row != NULL ? out->row->key : "config",
                               "flag %s: expected a value", quoted);
     return HFD_OK;
 }
 
-/* Checks all flags and finds the file: --config, else HFD_CONFIG, else none. */
-static hfd_rc find_file(const struct hfd_settings_given *given, const char **out,
-                        struct hfd_err *err)
+/*
+ * Writes the path of the file of an installed program, which lies in a folder `bin`: ROOT/etc/...
+ * for ROOT/usr/bin and ROOT/usr/local/bin, /etc/... for others. ROOT is empty but for a tree that
+ * was unpacked elsewhere. A program in the folder of its build has no such file.
+ * @return path; NULL if there is no such file
+ */
+static const char *installed_file(char path[PATH_MAX])
+{
+    static const char *const folders[] = {"/usr/local/bin", "/usr/bin", "/bin"};
+    char program[PATH_MAX];
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof(program));
+    const char *slash = n > 0 ? memrchr(program, '/', (size_t)n) : NULL;
+    const size_t len = slash != NULL ? (size_t)(slash - program) : 0; /* of its folder */
+
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        const size_t end = strlen(folders[i]);
+
+        if (len < end || memcmp(program + len - end, folders[i], end) != 0)
+            continue;
+        (void)snprintf(path, PATH_MAX, "%.*s%s", i < 2 ? (int)(len - end) : 0, program,
+                       HFD_SETTINGS_FILE);
+        return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR) ? path : NULL;
+    }
+    return NULL;
+}
+
+/*
+ * Checks all flags and finds the file: --config, else HFD_CONFIG, else that of an installed
+ * program.
+ * @param path  has room for the last one
+ * @param out   NULL = there is none
+ */
+static hfd_rc find_file(struct hfd_settings_loader *ld, const struct hfd_settings_given *given,
+                        char path[PATH_MAX], const char **out, struct hfd_err *err)
 {
     static const char variable[] = "HFD_CONFIG=";
     bool flagged = false;
 
-    *out = NULL;
+    *out = installed_file(path);
     for (const char *const *env = given->env; *env != NULL; env++) {
         if (strncmp(*env, variable, sizeof(variable) - 1) == 0 &&
             (*env)[sizeof(variable) - 1] != '\0')
             *out = *env + sizeof(variable) - 1;
     }
     for (int at = 0; at < given->argc;) {
-        struct flag flag = {.value = ""};
-        hfd_rc rc = parse_flag(given, &at, &flag, err);
+        struct hfd_setting_value v = {.kind = HFD_REF_UNKNOWN};
+        hfd_rc rc = parse_flag(ld, given, &at, &v, err);
 
         if (rc != HFD_OK)
             return rc;
-        if (flag.ref.kind != HFD_REF_UNKNOWN)
+        if (v.kind != HFD_REF_UNKNOWN)
             continue;
-        if (flagged || flag.value[0] == '\0')
+        if (flagged || v.text.len == 0)
             return hfd_fail_field(err, HFD_INVALID, "config", "flag --config: expected one file");
         flagged = true;
-        *out = flag.value;
+        *out = v.text.p;
     }
     return HFD_OK;
 }
@@ -328,15 +348,14 @@ static hfd_rc load_flags(struct hfd_settings_loader *ld, const struct hfd_settin
                          struct hfd_err *err)
 {
     for (int at = 0; at < given->argc;) {
-        struct flag flag = {.value = ""};
-        hfd_rc rc = parse_flag(given, &at, &flag, err);
+        struct hfd_setting_value v = {.kind = HFD_REF_UNKNOWN};
+        hfd_rc rc = parse_flag(ld, given, &at, &v, err);
 
         if (rc != HFD_OK)
             return rc;
-        if (flag.ref.kind == HFD_REF_UNKNOWN)
+        if (v.kind == HFD_REF_UNKNOWN)
             continue;
-        (void)snprintf(ld->place, sizeof(ld->place), "%.*s", HFD_SLICE_FMT(flag.name));
-        rc = put_text(ld, HFD_FORM_FLAG, &flag.ref, hfd_slice_of(flag.value), err);
+        rc = put_text(ld, HFD_FORM_FLAG, &v, err);
         if (rc != HFD_OK)
             return rc;
     }
@@ -366,25 +385,44 @@ static void sort_maps(struct hfd_settings_loader *ld)
     }
 }
 
+/* An estimate that is not set is no longer than the deadline. */
+static void shorten_estimates(struct hfd_settings *s)
+{
+#define SHORTEN_(op)                                                                               \
+    if (!hfd_settings_is_set(s, HFD_SETTING_estimate_##op##_us) &&                                 \
+        s->estimate_##op##_us > s->deadline_##op##_us)                                             \
+    s->estimate_##op##_us = s->deadline_##op##_us
+    SHORTEN_(create);
+    SHORTEN_(update);
+    SHORTEN_(delete);
+#undef SHORTEN_
+}
+
 static hfd_rc load_all(struct hfd_settings_loader *ld, const struct hfd_settings_given *given,
                        struct hfd_err *err)
 {
+    char path[PATH_MAX];
     const char *file = NULL;
     hfd_rc rc = load_defaults(ld, err);
 
     if (rc == HFD_OK)
-        rc = find_file(given, &file, err);
+        rc = find_file(ld, given, path, &file, err);
     if (rc == HFD_OK && file != NULL) {
         ld->in_file = true;
         rc = hfd_settings_read_file(ld, file, err);
         ld->in_file = false;
+        ld->s->file = hfd_arena_dup(&ld->s->mem, hfd_slice_of(file));
+        if (rc == HFD_OK && ld->s->file.p == NULL)
+            rc = hfd_fail_nomem(err, "load settings");
     }
     if (rc == HFD_OK)
         rc = load_environment(ld, given->env, err);
     if (rc == HFD_OK)
         rc = load_flags(ld, given, err);
-    if (rc == HFD_OK)
+    if (rc == HFD_OK) {
+        shorten_estimates(ld->s);
         rc = hfd_settings_check_whole(ld->s, err);
+    }
     if (rc == HFD_OK) {
         sort_maps(ld);
         if (hfd_settings_has_postgres(ld->s)) {

@@ -65,7 +65,7 @@ static bool take_entry(enum hfd_setting_form form, const struct hfd_setting_row 
     return true;
 }
 
-struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice text)
+struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text)
 {
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
@@ -76,11 +76,11 @@ struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice te
         if (!hfd_slice_starts(text, (hfd_slice){name, len}))
             continue;
         if (text.len == len)
-            return (struct hfd_setting_ref){.kind = HFD_REF_SETTING, .row = row};
+            return (struct hfd_setting_value){.kind = HFD_REF_SETTING, .row = row};
         if (take_entry(form, row, (hfd_slice){text.p + len, text.len - len}, &entry))
-            return (struct hfd_setting_ref){.kind = HFD_REF_ENTRY, .row = row, .name = entry};
+            return (struct hfd_setting_value){.kind = HFD_REF_ENTRY, .row = row, .name = entry};
     }
-    return (struct hfd_setting_ref){.kind = HFD_REF_UNKNOWN};
+    return (struct hfd_setting_value){.kind = HFD_REF_UNKNOWN};
 }
 
 /* True for the name of an entry that has keys below it: "hypershift.management.east". */
@@ -107,14 +107,14 @@ static bool is_section(hfd_slice key)
     return false;
 }
 
-struct hfd_setting_ref hfd_setting_find_key(hfd_slice key)
+struct hfd_setting_value hfd_setting_find_key(hfd_slice key)
 {
-    struct hfd_setting_ref ref = hfd_setting_find(HFD_FORM_KEY, key);
+    struct hfd_setting_value v = hfd_setting_find(HFD_FORM_KEY, key);
 
-    ref.goes_on = is_section(key) || (ref.kind == HFD_REF_SETTING && hfd_setting_is_map(ref.row));
-    if (ref.kind == HFD_REF_UNKNOWN && ref.goes_on)
-        ref.kind = HFD_REF_SECTION;
-    return ref;
+    v.goes_on = is_section(key) || (v.kind == HFD_REF_SETTING && hfd_setting_is_map(v.row));
+    if (v.kind == HFD_REF_UNKNOWN && v.goes_on)
+        v.kind = HFD_REF_SECTION;
+    return v;
 }
 
 struct nearest {
@@ -151,7 +151,7 @@ static void suggest(enum hfd_setting_form form, hfd_slice given,
     if (n.text[0] != '\0')
         (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "did you mean %s?", n.text);
     else
-        (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "see `hyperfleet-driver help serve`");
+        (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "see `hyperfleet-driver help settings`");
 }
 
 hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key, struct hfd_err *err)

@@ -26,26 +26,13 @@ const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_sett
 /** The end of that suffix behind the name: ".kubeconfig". Empty if nothing follows. */
 const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_setting_row *row);
 
-/** The meaning of a name. */
-struct hfd_setting_ref {
-    enum {
-        HFD_REF_UNKNOWN,
-        HFD_REF_SECTION,
-        HFD_REF_SETTING,
-        HFD_REF_ENTRY,
-    } kind;
-    const struct hfd_setting_row *row; /* SETTING, ENTRY */
-    hfd_slice name;                    /* ENTRY: its name in the map; borrows */
-    bool goes_on; /* the file may have keys below it: SECTION, a MAP, and `store` */
-};
-
 /** Writes the name of a key without the suffix of maps. Returns its length. */
 size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
                          char out[HFD_SETTING_NAME_MAX]);
-/** Finds what a name means. */
-struct hfd_setting_ref hfd_setting_find(enum hfd_setting_form form, hfd_slice text);
+/** Finds what a name means. The value is not there yet. */
+struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text);
 /** The same for a key of the file, which may also name a section. */
-struct hfd_setting_ref hfd_setting_find_key(hfd_slice key);
+struct hfd_setting_value hfd_setting_find_key(hfd_slice key);
 
 /** Fails for an unknown key at a place of the file; suggests the nearest key. */
 HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key,

@@ -1,8 +1,11 @@
 /* See settings_show.h. */
 #include "handlers/settings/settings_show.h"
 
+#include "driver/base/check.h"
 #include "handlers/settings/settings_names.h"
 #include "handlers/settings/settings_value.h"
+
+#define DEFAULT_MAX ((size_t)1024 * 1024)
 
 static const void *const_member_of(const struct hfd_settings *s, const struct hfd_setting_row *row)
 {
@@ -42,15 +45,67 @@ static void help_markdown(struct hfd_buf *b, const struct hfd_setting_row *row)
     hfd_buf_addf(b, " | %s |\n", row->text);
 }
 
+/* The settings that most installations set, in the order of their table. The others are advanced.
+ */
+static const enum hfd_setting usual[] = {
+    HFD_SETTING_listen,
+    HFD_SETTING_ops_listen,
+    HFD_SETTING_data,
+    HFD_SETTING_store,
+    HFD_SETTING_backend,
+    HFD_SETTING_remote_token_file,
+    HFD_SETTING_hypershift_kubeconfig,
+    HFD_SETTING_hypershift_pull_secret_file,
+    HFD_SETTING_required_cluster,
+    HFD_SETTING_http_hosts,
+    HFD_SETTING_tls_cert_file,
+    HFD_SETTING_tls_key_file,
+    HFD_SETTING_log_level,
+    HFD_SETTING_demo_us,
+};
+#define USUAL_COUNT (sizeof(usual) / sizeof(usual[0]))
+
+static bool is_usual(size_t which)
+{
+    for (size_t i = 0; i < USUAL_COUNT; i++)
+        if (usual[i] == which)
+            return true;
+    return false;
+}
+
 void hfd_settings_help(struct hfd_buf *b, bool markdown)
 {
+    static const char head[] =
+        "| Key | Value | Default | Range | Meaning |\n|---|---|---|---|---|\n";
+    void (*const add)(struct hfd_buf *, const struct hfd_setting_row *) =
+        markdown ? help_markdown : help_plain;
+
     if (markdown)
-        hfd_buf_lit(b, "| Key | Value | Default | Range | Meaning |\n|---|---|---|---|---|\n");
-    for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
-        if (markdown)
-            help_markdown(b, &hfd_setting_rows[i]);
-        else
-            help_plain(b, &hfd_setting_rows[i]);
+        hfd_buf_addf(b, "%s", head);
+    for (size_t i = 0; i < USUAL_COUNT; i++)
+        add(b, &hfd_setting_rows[usual[i]]);
+    if (markdown)
+        hfd_buf_addf(b, "\n## Advanced\n\nMost installations set none of these.\n\n%s", head);
+    else
+        hfd_buf_lit(b, "\nAdvanced settings, which most installations leave alone:\n\n");
+    for (size_t i = 0; i < HFD_SETTING_COUNT; i++)
+        if (!is_usual(i))
+            add(b, &hfd_setting_rows[i]);
+}
+
+void hfd_settings_help_some(struct hfd_buf *b, const char *keys)
+{
+    while (*keys != '\0') {
+        const size_t len = strcspn(keys, " ");
+        const struct hfd_setting_value v = hfd_setting_find(HFD_FORM_KEY, (hfd_slice){keys, len});
+        char flag[HFD_SETTING_NAME_MAX], head[2 * HFD_SETTING_NAME_MAX];
+
+        HFD_ASSERT(v.kind == HFD_REF_SETTING);
+        (void)hfd_setting_spell(HFD_FORM_FLAG, v.row->key, flag);
+        (void)snprintf(head, sizeof(head), hfd_setting_needs_no_value(v.row) ? "%s[=%s]" : "%s %s",
+                       flag, hfd_setting_form_text(v.row));
+        hfd_buf_addf(b, "  %-22s %.*s\n", head, (int)strcspn(v.row->text, ";"), v.row->text);
+        keys += len + (keys[len] == ' ');
     }
 }
 
@@ -61,30 +116,113 @@ static void show_origin(struct hfd_buf *b, bool origins, hfd_slice origin)
     hfd_buf_addc(b, '\n');
 }
 
-static void show_map(struct hfd_buf *b, const struct hfd_setting_row *row, bool origins,
-                     const struct hfd_map *map)
+static void show_map(struct hfd_buf *b, const struct hfd_setting_row *row,
+                     const struct hfd_settings_form *form, const struct hfd_map *map)
 {
-    if (map->count == 0)
+    if (map->count == 0 && !form->changed)
         hfd_buf_addf(b, "%s: {}\n", row->key);
     for (size_t i = 0; i < map->count; i++) {
         hfd_buf_addf(b, "%s.%.*s%s: ", row->key, HFD_SLICE_FMT(map->items[i].name),
                      hfd_setting_ending(HFD_FORM_KEY, row));
         hfd_buf_json_str(b, map->items[i].value);
-        show_origin(b, origins, map->items[i].origin);
+        show_origin(b, form->origins, map->items[i].origin);
     }
 }
 
-void hfd_settings_show(const struct hfd_settings *s, bool origins, struct hfd_buf *b)
+/* True for a value other than the default. */
+static bool is_changed(const struct hfd_settings *s, const struct hfd_setting_row *row)
 {
+    const struct hfd_setting_value v = {.row = row, .text = hfd_slice_of(row->def)};
+    struct hfd_settings other = {.file = HFD_SLICE_NONE};
+    struct hfd_buf now, def;
+    bool same = false;
+
+    hfd_arena_init(&other.mem, DEFAULT_MAX);
+    hfd_buf_init(&now, DEFAULT_MAX);
+    hfd_buf_init(&def, DEFAULT_MAX);
+    if (hfd_setting_parse(&v, &other.mem, (char *)&other + row->offset, NULL) == HFD_OK) {
+        hfd_setting_format(&now, row, const_member_of(s, row));
+        hfd_setting_format(&def, row, const_member_of(&other, row));
+        same = now.rc == HFD_OK && hfd_slice_eq(hfd_buf_slice(&now), hfd_buf_slice(&def));
+    }
+    hfd_buf_fini(&now);
+    hfd_buf_fini(&def);
+    hfd_arena_fini(&other.mem);
+    return !same;
+}
+
+void hfd_settings_show(const struct hfd_settings *s, const struct hfd_settings_form *form,
+                       struct hfd_buf *b)
+{
+    if (form->origins)
+        hfd_buf_addf(b, "# settings file: %.*s\n",
+                     HFD_SLICE_FMT(s->file.len > 0 ? s->file : HFD_SLICE("none")));
     for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
         const struct hfd_setting_row *row = &hfd_setting_rows[i];
 
         if (hfd_setting_is_map(row)) {
-            show_map(b, row, origins, const_member_of(s, row));
+            show_map(b, row, form, const_member_of(s, row));
             continue;
         }
+        if (form->changed && (s->origin[i].len == 0 || !is_changed(s, row)))
+            continue;
         hfd_buf_addf(b, "%s: ", row->key);
         hfd_setting_format(b, row, const_member_of(s, row));
-        show_origin(b, origins, s->origin[i]);
+        show_origin(b, form->origins, s->origin[i]);
+    }
+}
+
+/* ---- files ---- */
+
+const struct hfd_setting_file hfd_setting_files[] = {
+    {HFD_SETTING_keys, HFD_READS_HANGUP, "with PostgreSQL also when it changes"},
+    {HFD_SETTING_auth_tokens_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_auth_operator_keys, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_auth_issuers, HFD_READS_STARTS,
+     "the keys that it names are read again when they change"},
+    {HFD_SETTING_tls_cert_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_tls_key_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_tls_client_ca_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_store_password_file, HFD_READS_USES, "at each connection"},
+    {HFD_SETTING_fleet_spec_schema, HFD_READS_STARTS, ""},
+    {HFD_SETTING_remote_token_file, HFD_READS_CHANGES, "and after a 401"},
+    {HFD_SETTING_remote_ca_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_remote_cert_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_remote_key_file, HFD_READS_CHANGES, ""},
+    {HFD_SETTING_hypershift_kubeconfig, HFD_READS_CHANGES,
+     "also the files that it names, and in-cluster those of the service account"},
+    {HFD_SETTING_hypershift_management, HFD_READS_CHANGES, "as hypershift.kubeconfig"},
+    {HFD_SETTING_hypershift_pull_secret_file, HFD_READS_CHANGES,
+     "clusters get it when they are applied again: by hypershift.resync"},
+};
+const size_t hfd_setting_file_count = sizeof(hfd_setting_files) / sizeof(hfd_setting_files[0]);
+
+const char *hfd_setting_key(enum hfd_setting which)
+{
+    return hfd_setting_rows[which].key;
+}
+
+hfd_slice hfd_setting_path(const struct hfd_settings *s, enum hfd_setting which)
+{
+    return *(const hfd_slice *)const_member_of(s, &hfd_setting_rows[which]);
+}
+
+void hfd_settings_files(struct hfd_buf *b)
+{
+    static const char *const reads[] = {
+        [HFD_READS_CHANGES] = "when it changes, and at SIGHUP",
+        [HFD_READS_HANGUP] = "at SIGHUP",
+        [HFD_READS_USES] = "whenever it is needed",
+        [HFD_READS_STARTS] = "at a restart; SIGHUP logs that it has changed",
+    };
+
+    hfd_buf_lit(b, "| File | Read again |\n|---|---|\n");
+    hfd_buf_addf(b, "| `--config`, `HFD_CONFIG` | %s |\n", reads[HFD_READS_STARTS]);
+    for (size_t i = 0; i < hfd_setting_file_count; i++) {
+        const struct hfd_setting_file *f = &hfd_setting_files[i];
+        const struct hfd_setting_row *row = &hfd_setting_rows[f->which];
+
+        hfd_buf_addf(b, "| `%s%s` | %s%s%s |\n", row->key, hfd_setting_suffix(HFD_FORM_KEY, row),
+                     reads[f->reads], f->more[0] != '\0' ? "; " : "", f->more);
     }
 }

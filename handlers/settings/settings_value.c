@@ -4,8 +4,397 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/pgurl.h"
+#include "driver/base/url.h"
 #include "driver/base/utf8.h"
-#include "handlers/settings/settings_check.h"
+#include "handlers/settings/network.h"
+#include "handlers/settings/settings_int.h"
+
+/* ---- checks of single settings ---- */
+
+#define HFD_SETTING_ITEM_MAX 253 /* bytes of an item of a list */
+#define FILE_MAX_BYTES 4096
+#define RULE_MAX 1024
+#define NAME_MAX_BYTES 63
+#define SOCKET_PATH_MAX 108 /* of struct sockaddr_un, with its end */
+
+/* Lower-case letters, digits, and - between them. */
+static bool is_label(hfd_slice s, size_t min, size_t max)
+{
+    if (s.len < min || s.len > max || s.p[0] == '-' || s.p[s.len - 1] == '-')
+        return false;
+    for (size_t i = 0; i < s.len; i++)
+        if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '0' && s.p[i] <= '9') && s.p[i] != '-')
+            return false;
+    return true;
+}
+
+static bool is_adapter_name(hfd_slice s)
+{
+    return is_label(s, 1, NAME_MAX_BYTES);
+}
+
+static hfd_rc setting_expected(struct hfd_err *err, const char *what, hfd_slice got);
+
+static hfd_rc check_address(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice a = items[i];
+    const char *colon = a.len > 0 ? memrchr(a.p, ':', a.len) : NULL;
+    hfd_slice host, port;
+    int64_t n;
+
+    if (hfd_slice_starts(a, HFD_SLICE("unix:")))
+        return a.len > sizeof("unix:/") - 1 && a.p[sizeof("unix:") - 1] == '/' &&
+                       a.len - (sizeof("unix:") - 1) < SOCKET_PATH_MAX
+                   ? HFD_OK
+                   : setting_expected(err, "unix: and an absolute path of at most 107 characters",
+                                      a);
+    if (colon == NULL)
+        return setting_expected(err, "HOST:PORT or [IPv6]:PORT", a);
+    host = (hfd_slice){a.p, (size_t)(colon - a.p)};
+    port = (hfd_slice){colon + 1, a.len - host.len - 1};
+    if (!hfd_host_is_valid(host))
+        return setting_expected(err, "HOST:PORT or [IPv6]:PORT", a);
+    if (port.len > 5 || hfd_parse_i64(port, 0, 65535, &n, NULL) != HFD_OK)
+        return setting_expected(err, "a port from 0 to 65535 behind the last colon", a);
+    return HFD_OK;
+}
+
+static hfd_rc check_network(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    return hfd_network_is_valid(items[i])
+               ? HFD_OK
+               : setting_expected(err, "IP addresses, networks as 10.0.0.0/8, or unix", items[i]);
+}
+
+/* Checks an octal mode without rights to execute. */
+static hfd_rc check_mode(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    bool ok = s.len >= 3 && s.len <= 4 && (s.len == 3 || s.p[0] == '0');
+
+    for (size_t k = 0; ok && k < s.len; k++)
+        ok = s.p[k] == '0' || s.p[k] == '2' || s.p[k] == '4' || s.p[k] == '6';
+    return ok ? HFD_OK : setting_expected(err, "an octal mode like 0660", s);
+}
+
+static hfd_rc check_host(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    return hfd_host_is_valid(items[i])
+               ? HFD_OK
+               : setting_expected(err, "host names or addresses without a port", items[i]);
+}
+
+static hfd_rc check_store(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    if (hfd_slice_is(s, "sqlite"))
+        return HFD_OK;
+    if (hfd_pgurl_is(s))
+        return hfd_pgurl_check(s, err);
+    return setting_expected(err, "sqlite or postgres://USER@HOST:PORT/DATABASE", s);
+}
+
+static hfd_rc check_url(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    return s.len == 0 ? HFD_OK : hfd_url_check(s, err);
+}
+
+static hfd_rc check_backend(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    char quoted[HFD_QUOTE_MAX];
+    struct hfd_err why;
+
+    if (hfd_slice_is(s, "embedded") || hfd_url_check(s, &why) == HFD_OK)
+        return HFD_OK;
+    /* A value with @ may contain a password, and is not quoted. */
+    if (s.len > 0 && memchr(s.p, '@', s.len) != NULL)
+        return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s",
+                        why.msg);
+    return hfd_fail(err, HFD_INVALID, "expected embedded or the URL of a HyperFleet; %s, got %s",
+                    why.msg, hfd_setting_quote(s, quoted));
+}
+
+/* Checks the prefix of /{driver}/{GUResID}; "api" belongs to HyperFleet, "t" to secret paths. */
+static hfd_rc check_path(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) &&
+              hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api") && !hfd_slice_is(s, "t");
+
+    for (size_t k = 0; ok && k < s.len; k++)
+        ok = hfd_is_alnum(s.p[k]) || s.p[k] == '-' || s.p[k] == '_' || s.p[k] == '.';
+    return ok ? HFD_OK
+              : setting_expected(
+                    err,
+                    "one path segment of letters, digits and - _ . between them, not \"api\" or "
+                    "\"t\"",
+                    s);
+}
+
+/* Returns the next character of an adapter's condition (gcp-vm: GcpVmSuccessful), or NUL. */
+static char condition_char(hfd_slice name, size_t *at)
+{
+    bool first = *at == 0; /* of a word */
+    char c;
+
+    for (; *at < name.len && name.p[*at] == '-'; (*at)++)
+        first = true;
+    if (*at == name.len)
+        return '\0';
+    c = name.p[(*at)++];
+    return first && c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+static bool same_condition(hfd_slice a, hfd_slice b)
+{
+    size_t at_a = 0, at_b = 0;
+    char c;
+
+    do {
+        c = condition_char(a, &at_a);
+        if (c != condition_char(b, &at_b))
+            return false;
+    } while (c != '\0');
+    return true;
+}
+
+static hfd_rc check_adapter(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    if (!is_adapter_name(items[i]))
+        return setting_expected(
+            err, "adapter names of lower-case letters, digits and - between them", items[i]);
+    for (size_t k = 0; k < i; k++)
+        if (same_condition(items[k], items[i]))
+            return setting_expected(
+                err, "adapter names whose conditions differ; dashes do not count", items[i]);
+    return HFD_OK;
+}
+
+/* Checks for ^[a-z0-9][a-z0-9-]+[a-z0-9]$, the pattern of `type` in schemas/input.json. */
+static hfd_rc check_type(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    if (memchr(s.p, '/', s.len) != NULL)
+        return setting_expected(err, "types without the part in front of /", s);
+    return is_label(s, 3, HFD_SETTING_ITEM_MAX)
+               ? HFD_OK
+               : setting_expected(
+                     err, "types of 3 or more lower-case letters, digits and - between them", s);
+}
+
+/* Checks that paths begin with a member that the driver knows; others would have no effect. */
+static hfd_rc check_dotted_path(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id",
+                                          "cluster_guresid"};
+    const hfd_slice s = items[i];
+    const char *dot = memchr(s.p, '.', s.len);
+    const hfd_slice first = {s.p, dot != NULL ? (size_t)(dot - s.p) : s.len};
+    bool known = false;
+
+    for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
+        known = known || hfd_slice_is(first, members[k]);
+    return known && s.p[s.len - 1] != '.' && memmem(s.p, s.len, "..", 2) == NULL
+               ? HFD_OK
+               : setting_expected(err,
+                                  "dotted paths below cluster, nodepools, nodepool, cluster_id or "
+                                  "cluster_guresid: cluster.spec.region",
+                                  s);
+}
+
+static hfd_rc check_format(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    return hfd_slice_is(s, "auto") || hfd_slice_is(s, "json") || hfd_slice_is(s, "text")
+               ? HFD_OK
+               : setting_expected(err, "auto, json or text", s);
+}
+
+static hfd_rc check_conditions(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both")
+               ? HFD_OK
+               : setting_expected(err, "ready, reconciled or both", s);
+}
+
+/* Checks a field name: RFC 9110, 5.6.2. */
+static hfd_rc check_header(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    bool ok = s.len <= NAME_MAX_BYTES;
+
+    for (size_t k = 0; ok && k < s.len; k++)
+        ok = hfd_is_alnum(s.p[k]) || memchr("!#$%&'*+-.^_`|~", s.p[k], 15) != NULL;
+    return ok ? HFD_OK
+              : setting_expected(err, "the name of a request header, of at most 63 characters", s);
+}
+
+/* RFC 6901: empty, or beginning with /, with ~ only as ~0 and ~1. */
+static bool is_pointer(hfd_slice s)
+{
+    if (s.len > 0 && s.p[0] != '/')
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.p[i] == '~' && (i + 1 == s.len || (s.p[i + 1] != '0' && s.p[i + 1] != '1')))
+            return false;
+    }
+    return true;
+}
+
+static hfd_rc setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err);
+
+/* ADAPTER:/json/pointer */
+static hfd_rc check_output_rule(hfd_slice value, struct hfd_err *err)
+{
+    const char *colon = value.len > 0 ? memchr(value.p, ':', value.len) : NULL;
+    hfd_rc rc = setting_check_text(value, RULE_MAX, err);
+    size_t n;
+
+    if (rc != HFD_OK)
+        return rc;
+    if (colon == NULL)
+        return setting_expected(err, "ADAPTER:/json/pointer", value);
+    n = (size_t)(colon - value.p);
+    if (!is_adapter_name((hfd_slice){value.p, n}) ||
+        !is_pointer((hfd_slice){colon + 1, value.len - n - 1}))
+        return setting_expected(err, "ADAPTER:/json/pointer", value);
+    return HFD_OK;
+}
+
+/* Checks REASON or ADAPTER:REASON; a reason may contain colons. */
+static hfd_rc check_rule(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    return items[i].len == 0 ? HFD_OK : check_output_rule(items[i], err);
+}
+
+static hfd_rc check_reason(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    return hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1])
+               ? HFD_OK
+               : setting_expected(
+                     err,
+                     "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter",
+                     s);
+}
+
+/* Refuses headers that the program sends itself. */
+static hfd_rc check_own_header(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    static const char *const taken[] = {"accept",
+                                        "authorization",
+                                        "connection",
+                                        "content-length",
+                                        "content-type",
+                                        "cookie",
+                                        "expect",
+                                        "host",
+                                        "te",
+                                        "trailer",
+                                        "transfer-encoding",
+                                        "upgrade",
+                                        "user-agent"};
+    const hfd_slice s = items[i];
+
+    for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+        if (hfd_slice_ieq(s, hfd_slice_of(taken[k])))
+            return setting_expected(err, "a header that this program does not set itself", s);
+    return check_header(items, i, err);
+}
+
+/* Checks for printable ASCII. */
+static hfd_rc check_header_value(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    bool ok =
+        s.len <= HFD_SETTING_ITEM_MAX && (s.len == 0 || (s.p[0] != ' ' && s.p[s.len - 1] != ' '));
+
+    for (size_t k = 0; ok && k < s.len; k++)
+        ok = s.p[k] >= ' ' && s.p[k] <= '~';
+    return ok ? HFD_OK : setting_expected(err, "at most 253 printable ASCII characters", s);
+}
+
+/* Checks a DNS label, which may be the name of a namespace. */
+static hfd_rc check_namespace(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+
+    return is_adapter_name(s)
+               ? HFD_OK
+               : setting_expected(
+                     err, "a namespace of lower-case letters, digits and - between them", s);
+}
+
+/* Checks a host name or an address, of IPv6 without brackets as well. */
+static hfd_rc check_node_address(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const hfd_slice s = items[i];
+    bool v6 = s.len > 0 && memchr(s.p, ':', s.len) != NULL;
+
+    for (size_t k = 0; v6 && k < s.len; k++)
+        v6 = hfd_hex_value(s.p[k]) >= 0 || s.p[k] == ':' || s.p[k] == '.';
+    return s.len == 0 || v6 || (s.p[0] != '[' && hfd_host_is_valid(s))
+               ? HFD_OK
+               : setting_expected(err, "a host name or an address without a port", s);
+}
+
+/* ---- the table ---- */
+
+/* clang-format off */
+#define ROW_(key_, member_, type_, def_, min_, max_, ...)                                                                     \
+    [HFD_SETTING_##member_] = {.key = (key_), .which = HFD_SETTING_##member_, .type = HFD_SETTING_TYPE_##type_,               \
+                               .offset = offsetof(struct hfd_settings, member_), .def = (def_), .min = (min_), .max = (max_), \
+                               .text = __VA_ARGS__},
+/* clang-format on */
+const struct hfd_setting_row hfd_setting_rows[HFD_SETTING_COUNT] = {HFD_SETTING_LIST(ROW_)};
+#undef ROW_
+
+/* Checks a parsed value. @return HFD_OK, HFD_INVALID */
+static hfd_rc setting_check(const struct hfd_setting_row *row, const void *member,
+                            struct hfd_err *err)
+{
+    const struct hfd_list *l = member;
+    const bool is_list = row->type == HFD_SETTING_TYPE_LIST;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; row->check != NULL && rc == HFD_OK && i < (is_list ? l->count : 1); i++)
+        rc = row->check(is_list ? l->items : member, i, err);
+    return rc;
+}
+
+hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
+{
+    bool ok = name.len > 0 && name.len <= NAME_MAX_BYTES && (name.p[0] < '0' || name.p[0] > '9') &&
+              name.p[0] != '-';
+
+    for (size_t i = 0; ok && i < name.len; i++)
+        ok = hfd_is_alnum(name.p[i]) || name.p[i] == '_' || name.p[i] == '-';
+    return ok ? HFD_OK
+              : setting_expected(
+                    err,
+                    "a name of at most 63 letters, digits, _ and -, beginning with a letter or _",
+                    name);
+}
+
+hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+                               struct hfd_err *err)
+{
+    if (row->type == HFD_SETTING_TYPE_MAP)
+        return check_output_rule(value, err);
+    return value.len > 0 ? setting_check_text(value, FILE_MAX_BYTES, err)
+                         : setting_expected(err, "a kubeconfig file, or in-cluster", value);
+}
+
+/* ---- parsing ---- */
 
 #define STR_MAX 4096
 #define DEMO_DEFAULT_US (10 * HFD_US_PER_S)
@@ -40,7 +429,8 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX])
     return out;
 }
 
-hfd_rc hfd_setting_expected(struct hfd_err *err, const char *what, hfd_slice got)
+/* Fails with "expected WHAT, got the input". @return HFD_INVALID */
+static hfd_rc setting_expected(struct hfd_err *err, const char *what, hfd_slice got)
 {
     char quoted[HFD_QUOTE_MAX];
 
@@ -186,7 +576,7 @@ static hfd_rc parse_bool(hfd_slice text, bool *out, struct hfd_err *err)
     *out = hfd_slice_is(text, "on") || hfd_slice_is(text, "true");
     if (*out || hfd_slice_is(text, "off") || hfd_slice_is(text, "false"))
         return HFD_OK;
-    return hfd_setting_expected(err, "on or off", text);
+    return setting_expected(err, "on or off", text);
 }
 
 /* --- lists --- */
@@ -218,7 +608,7 @@ static hfd_rc split_list(hfd_slice text, hfd_slice items[HFD_SETTING_ITEMS_MAX],
 
     *count = 0;
     if (!strip_brackets(&rest))
-        return hfd_setting_expected(err, "a list (a, b or [a, b])", text);
+        return setting_expected(err, "a list (a, b or [a, b])", text);
     while (rest.len > 0) {
         const char *comma = memchr(rest.p, ',', rest.len);
         size_t n = comma != NULL ? (size_t)(comma - rest.p) : rest.len;
@@ -270,10 +660,10 @@ static hfd_rc parse_list(const struct hfd_setting_value *v, struct hfd_arena *me
         return hfd_fail_nomem(err, "parse a setting");
     for (size_t i = 0; i < count; i++) {
         if (!item_is_plain(items[i]))
-            return hfd_setting_expected(err, "items of letters, digits and . _ - / :", items[i]);
+            return setting_expected(err, "items of letters, digits and . _ - / :", items[i]);
         for (size_t k = 0; k < i; k++) {
             if (hfd_slice_eq(items[k], items[i]))
-                return hfd_setting_expected(err, "each item once", items[i]);
+                return setting_expected(err, "each item once", items[i]);
         }
         out->items[i] = hfd_arena_dup(mem, items[i]);
         if (out->items[i].p == NULL)
@@ -302,7 +692,8 @@ static bool is_printable(const char *p, size_t len)
     return true;
 }
 
-hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
+/* Checks for UTF-8 without control characters. @return HFD_OK, HFD_INVALID */
+static hfd_rc setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err)
 {
     if (s.len > max_bytes)
         return hfd_fail(err, HFD_INVALID, "expected at most %zu bytes, got %zu", max_bytes, s.len);
@@ -310,7 +701,7 @@ hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err
         size_t len = hfd_utf8_len((hfd_slice){s.p + at, s.len - at});
 
         if (len == 0 || !is_printable(s.p + at, len))
-            return hfd_setting_expected(err, "text in UTF-8 without control characters", s);
+            return setting_expected(err, "text in UTF-8 without control characters", s);
         at += len;
     }
     return HFD_OK;
@@ -330,9 +721,11 @@ static hfd_rc parse_i64(const struct hfd_setting_row *row, hfd_slice text, int64
     return HFD_OK;
 }
 
-static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_setting_value *v,
-                          struct hfd_arena *mem, void *member, struct hfd_err *err)
+static hfd_rc parse_typed(const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
+                          struct hfd_err *err)
 {
+    const struct hfd_setting_row *row = v->row;
+
     switch (row->type) {
     case HFD_SETTING_TYPE_STR:
         return parse_str(v->text, mem, member, err);
@@ -352,24 +745,25 @@ static hfd_rc parse_typed(const struct hfd_setting_row *row, const struct hfd_se
         return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
     case HFD_SETTING_TYPE_FILES:
-        break; /* has entries, which settings_check.c checks */
+        break; /* has entries, which settings_value.c checks */
     }
     HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP && row->type != HFD_SETTING_TYPE_FILES);
     return HFD_INVALID;
 }
 
-hfd_rc hfd_setting_parse(const struct hfd_setting_row *row, const struct hfd_setting_value *v,
-                         struct hfd_arena *mem, void *member, struct hfd_err *err)
+hfd_rc hfd_setting_parse(const struct hfd_setting_value *v, struct hfd_arena *mem, void *member,
+                         struct hfd_err *err)
 {
+    const struct hfd_setting_row *row = v->row;
     hfd_rc rc = HFD_OK;
 
     if (v->is_list && row->type != HFD_SETTING_TYPE_LIST)
         return hfd_fail(err, HFD_INVALID, "expected %s, got a list", hfd_setting_form_text(row));
     if (!v->is_list)
-        rc = hfd_setting_check_text(v->text, STR_MAX, err);
+        rc = setting_check_text(v->text, STR_MAX, err);
     if (rc == HFD_OK)
-        rc = parse_typed(row, v, mem, member, err);
-    return rc == HFD_OK ? hfd_setting_check(row->which, member, err) : rc;
+        rc = parse_typed(v, mem, member, err);
+    return rc == HFD_OK ? setting_check(row, member, err) : rc;
 }
 
 /* --- value to text --- */

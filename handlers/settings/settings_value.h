@@ -9,11 +9,9 @@
  * @param member  the row's member of struct hfd_settings
  * @return HFD_OK, HFD_INVALID ("expected ..., got ...", without key and place), HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_row *row,
-                                        const struct hfd_setting_value *v, struct hfd_arena *mem,
+HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_value *v, struct hfd_arena *mem,
                                         void *member, struct hfd_err *err);
-/** Checks for UTF-8 without control characters. @return HFD_OK, HFD_INVALID */
-HFD_MUST_CHECK hfd_rc hfd_setting_check_text(hfd_slice s, size_t max_bytes, struct hfd_err *err);
+
 /** Writes a member of any type but MAP as a YAML value, with *** for a password of a URL. */
 void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
 /** Returns true if the flag of a setting may come without a value, which then is "on". */
@@ -34,7 +32,9 @@ void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row);
  */
 const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 
-/** Fails with "expected WHAT, got the input". @return HFD_INVALID */
-HFD_MUST_CHECK hfd_rc hfd_setting_expected(struct hfd_err *err, const char *what, hfd_slice got);
+/** Check the name and the value of an entry of a map. @return HFD_OK, HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+                                              struct hfd_err *err);
 
 #endif

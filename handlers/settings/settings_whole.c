@@ -28,30 +28,96 @@ static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting 
     return hfd_settings_is_set(s, b) ? b : a;
 }
 
-/* The shortest and the longest pause of one kind. */
-struct pauses {
-    enum hfd_setting min, max;
-    int64_t min_us, max_us;
+/* Two durations, of which the first must not be longer. */
+struct order {
+    enum hfd_setting less, more;
 };
 
-static hfd_rc check_pauses(const struct hfd_settings *s, const struct pauses *p,
-                           struct hfd_err *err)
+static const struct order orders[] = {
+    {HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us},
+    {HFD_SETTING_estimate_create_us, HFD_SETTING_deadline_create_us},
+    {HFD_SETTING_estimate_update_us, HFD_SETTING_deadline_update_us},
+    {HFD_SETTING_estimate_delete_us, HFD_SETTING_deadline_delete_us},
+};
+
+static int64_t duration_of(const struct hfd_settings *s, enum hfd_setting which)
 {
+    return *(const int64_t *)(const void *)((const char *)s + hfd_setting_rows[which].offset);
+}
+
+static hfd_rc check_order(const struct hfd_settings *s, const struct order *o, struct hfd_err *err)
+{
+    const int64_t less_us = duration_of(s, o->less), more_us = duration_of(s, o->more);
     struct hfd_buf b;
     hfd_rc rc;
 
-    if (p->min_us <= p->max_us)
+    if (less_us <= more_us)
         return HFD_OK;
     hfd_buf_init(&b, 64);
-    hfd_setting_format(&b, &hfd_setting_rows[p->min], &p->min_us);
+    hfd_setting_format(&b, &hfd_setting_rows[o->less], &less_us);
     hfd_buf_lit(&b, " to ");
-    hfd_setting_format(&b, &hfd_setting_rows[p->max], &p->max_us);
-    rc = hfd_settings_refuse(s, given_of(s, p->min, p->max), err,
+    hfd_setting_format(&b, &hfd_setting_rows[o->more], &more_us);
+    rc = hfd_settings_refuse(s, given_of(s, o->less, o->more), err,
                              "expected %s to be no more than %s, got %.*s",
-                             hfd_setting_rows[p->min].key, hfd_setting_rows[p->max].key,
+                             hfd_setting_rows[o->less].key, hfd_setting_rows[o->more].key,
                              HFD_SLICE_FMT(hfd_buf_slice(&b)));
     hfd_buf_fini(&b);
     return rc;
+}
+
+/* ---- settings without an effect ---- */
+
+static bool is_remote(const struct hfd_settings *s)
+{
+    return !hfd_slice_is(s->backend, "embedded");
+}
+
+static bool is_embedded(const struct hfd_settings *s)
+{
+    return !is_remote(s);
+}
+
+static bool has_kubeconfig(const struct hfd_settings *s)
+{
+    return s->hypershift_kubeconfig.len > 0;
+}
+
+static bool has_proxies(const struct hfd_settings *s)
+{
+    return s->http_trusted_proxies.count > 0;
+}
+
+static bool has_socket(const struct hfd_settings *s)
+{
+    return hfd_slice_starts(s->listen, HFD_SLICE("unix:")) ||
+           hfd_slice_starts(s->ops_listen, HFD_SLICE("unix:"));
+}
+
+/* The settings whose keys begin so, and what they need. */
+static const struct {
+    const char *keys;
+    bool (*works)(const struct hfd_settings *s);
+    const char *needs;
+} effects[] = {
+    {"remote.", is_remote, "the URL of a HyperFleet in backend"},
+    {"hypershift.", has_kubeconfig, "hypershift.kubeconfig"},
+    {"adapters.required.", is_embedded, "backend: embedded, as a remote has its own"},
+    {"fleet.identity_header", has_proxies, "http.trusted_proxies"},
+    {"http.socket_mode", has_socket, "unix:/path in listen or ops_listen"},
+    {"store.connect_timeout", hfd_settings_has_postgres, "store: postgres://..."},
+    {"store.answer_timeout", hfd_settings_has_postgres, "store: postgres://..."},
+    {"store.patroni", hfd_settings_has_postgres, "store: postgres://..."},
+};
+
+const char *hfd_settings_lacks(const struct hfd_settings *s, enum hfd_setting which)
+{
+    const hfd_slice key = hfd_slice_of(hfd_setting_rows[which].key);
+
+    for (size_t i = 0; i < sizeof(effects) / sizeof(effects[0]); i++)
+        if (hfd_settings_is_set(s, which) && hfd_slice_starts(key, hfd_slice_of(effects[i].keys)) &&
+            !effects[i].works(s))
+            return effects[i].needs;
+    return NULL;
 }
 
 static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
@@ -73,11 +139,7 @@ static hfd_rc check_remote(const struct hfd_settings *s, struct hfd_err *err)
     if (s->remote_identity.len > 0 && s->remote_identity_header.len == 0)
         return hfd_settings_refuse(s, HFD_SETTING_remote_identity, err,
                                    "expected a header for it in remote.identity_header");
-    return check_pauses(s,
-                        &(struct pauses){HFD_SETTING_remote_retry_min_us,
-                                         HFD_SETTING_remote_retry_max_us, s->remote_retry_min_us,
-                                         s->remote_retry_max_us},
-                        err);
+    return HFD_OK;
 }
 
 /* Further management clusters are beside the default one, which has its own setting. */
@@ -95,11 +157,7 @@ static hfd_rc check_hypershift(const struct hfd_settings *s, struct hfd_err *err
         return hfd_settings_refuse(s, HFD_SETTING_hypershift_management, err,
                                    "expected hypershift.kubeconfig with it: it is the management "
                                    "cluster of orders that name none");
-    return check_pauses(s,
-                        &(struct pauses){HFD_SETTING_hypershift_retry_min_us,
-                                         HFD_SETTING_hypershift_retry_max_us,
-                                         s->hypershift_retry_min_us, s->hypershift_retry_max_us},
-                        err);
+    return HFD_OK;
 }
 
 static hfd_rc check_tls(const struct hfd_settings *s, struct hfd_err *err)
@@ -162,6 +220,8 @@ hfd_rc hfd_settings_check_whole(const struct hfd_settings *s, struct hfd_err *er
         }
     }
     rc = check_output_names(&s->output_values, err);
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(orders) / sizeof(orders[0]); i++)
+        rc = check_order(s, &orders[i], err);
     if (rc == HFD_OK)
         rc = check_store(s, err);
     if (rc == HFD_OK)

@@ -103,33 +103,32 @@ static bool scalar_is_no_string(const struct reader *r)
     return end == s.p + s.len;
 }
 
-static hfd_rc put_scalar(struct reader *r, const struct hfd_setting_ref *ref, struct hfd_err *err)
+static hfd_rc put_scalar(struct reader *r, struct hfd_setting_value *v, struct hfd_err *err)
 {
-    const struct hfd_setting_value v = {.text = scalar_text(r)};
-
-    HFD_ASSERT(ref->row != NULL); /* only a section has none, and it is a map */
+    v->text = scalar_text(r);
+    HFD_ASSERT(v->row != NULL); /* only a section has none, and it is a map */
     if (scalar_is_null(r))
         return hfd_setting_fail(
-            r->ld, ref->row->key, err, "expected %s, got nothing",
-            ref->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
-    if (ref->row->type == HFD_SETTING_TYPE_LIST && scalar_is_no_string(r)) {
+            r->ld, v->row->key, err, "expected %s, got nothing",
+            v->row->type == HFD_SETTING_TYPE_LIST ? "a list ([] for an empty one)" : "a value");
+    if (v->row->type == HFD_SETTING_TYPE_LIST && scalar_is_no_string(r)) {
         char quoted[HFD_QUOTE_MAX];
 
-        return hfd_setting_fail(r->ld, ref->row->key, err, "expected a list, got %s",
-                                hfd_setting_quote(v.text, quoted));
+        return hfd_setting_fail(r->ld, v->row->key, err, "expected a list, got %s",
+                                hfd_setting_quote(v->text, quoted));
     }
-    return hfd_setting_put(r->ld, ref, &v, err);
+    return hfd_setting_put(r->ld, v, err);
 }
 
-static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, struct hfd_err *err)
+static hfd_rc put_sequence(struct reader *r, struct hfd_setting_value *v, struct hfd_err *err)
 {
-    struct hfd_setting_value v = {.is_list = true};
     struct hfd_arena *mem = &r->ld->s->mem;
     hfd_slice *items = hfd_arena_array(mem, HFD_SETTING_ITEMS_MAX, sizeof(*items));
     char quoted[HFD_QUOTE_MAX];
     hfd_rc rc;
 
-    HFD_ASSERT(ref->row != NULL);
+    v->is_list = true;
+    HFD_ASSERT(v->row != NULL);
     if (items == NULL)
         return hfd_fail_nomem(err, "read the settings file");
     for (;;) {
@@ -139,47 +138,45 @@ static hfd_rc put_sequence(struct reader *r, const struct hfd_setting_ref *ref, 
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             break;
         if (r->event.type != YAML_SCALAR_EVENT)
-            return hfd_setting_fail(r->ld, ref->row->key, err,
+            return hfd_setting_fail(r->ld, v->row->key, err,
                                     "expected strings in the list, got a list or a map");
         if (scalar_is_no_string(r))
-            return hfd_setting_fail(r->ld, ref->row->key, err,
+            return hfd_setting_fail(r->ld, v->row->key, err,
                                     "expected strings in the list, got %s without quotes",
                                     hfd_setting_quote(scalar_text(r), quoted));
-        if (v.count == HFD_SETTING_ITEMS_MAX)
-            return hfd_setting_fail(r->ld, ref->row->key, err, "expected at most %d items",
+        if (v->count == HFD_SETTING_ITEMS_MAX)
+            return hfd_setting_fail(r->ld, v->row->key, err, "expected at most %d items",
                                     HFD_SETTING_ITEMS_MAX);
-        items[v.count] = hfd_arena_dup(mem, scalar_text(r));
-        if (items[v.count++].p == NULL)
+        items[v->count] = hfd_arena_dup(mem, scalar_text(r));
+        if (items[v->count++].p == NULL)
             return hfd_fail_nomem(err, "read the settings file");
     }
-    v.items = items;
-    return hfd_setting_put(r->ld, ref, &v, err);
+    v->items = items;
+    return hfd_setting_put(r->ld, v, err);
 }
 
 /* Reads the value of a key. The event at hand is still the key. */
-static hfd_rc read_value(struct reader *r, hfd_slice path, const struct hfd_setting_ref *ref,
+static hfd_rc read_value(struct reader *r, hfd_slice path, struct hfd_setting_value *v,
                          struct hfd_err *err)
 {
-    bool is_map_only =
-        ref->goes_on && (ref->kind == HFD_REF_SECTION || hfd_setting_is_map(ref->row));
-    const char *key = ref->row != NULL ? ref->row->key : path.p;
+    bool is_map_only = v->goes_on && (v->kind == HFD_REF_SECTION || hfd_setting_is_map(v->row));
+    const char *key = v->row != NULL ? v->row->key : path.p;
     hfd_rc rc = next(r, err);
 
     if (rc != HFD_OK)
         return rc;
-    if (ref->goes_on && r->event.type == YAML_MAPPING_START_EVENT)
+    if (v->goes_on && r->event.type == YAML_MAPPING_START_EVENT)
         return read_map(r, path, err);
-    if (ref->goes_on && r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r))
+    if (v->goes_on && r->event.type == YAML_SCALAR_EVENT && scalar_is_null(r))
         return HFD_OK; /* a section whose keys are all commented out */
     if (is_map_only)
         return hfd_setting_fail(r->ld, key, err, "expected a map");
-    HFD_ASSERT(ref->row != NULL); /* only a section has none, and it is a map */
+    HFD_ASSERT(v->row != NULL); /* only a section has none, and it is a map */
     if (r->event.type == YAML_SCALAR_EVENT)
-        return put_scalar(r, ref, err);
-    if (r->event.type == YAML_SEQUENCE_START_EVENT && ref->kind == HFD_REF_SETTING)
-        return put_sequence(r, ref, err);
-    return hfd_setting_fail(r->ld, key, err, "expected %s, got a %s",
-                            hfd_setting_form_text(ref->row),
+        return put_scalar(r, v, err);
+    if (r->event.type == YAML_SEQUENCE_START_EVENT && v->kind == HFD_REF_SETTING)
+        return put_sequence(r, v, err);
+    return hfd_setting_fail(r->ld, key, err, "expected %s, got a %s", hfd_setting_form_text(v->row),
                             r->event.type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
 }
 
@@ -224,7 +221,7 @@ static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
     hfd_rc rc;
 
     for (;;) {
-        struct hfd_setting_ref ref;
+        struct hfd_setting_value v;
         hfd_slice path;
 
         rc = next(r, err);
@@ -235,12 +232,12 @@ static hfd_rc read_map(struct reader *r, hfd_slice prefix, struct hfd_err *err)
         path = join(&r->ld->s->mem, prefix, scalar_text(r));
         if (path.p == NULL)
             return hfd_fail_nomem(err, "read the settings file");
-        ref = hfd_setting_find_key(path);
-        if (ref.kind == HFD_REF_UNKNOWN)
+        v = hfd_setting_find_key(path);
+        if (v.kind == HFD_REF_UNKNOWN)
             return hfd_setting_unknown_key(r->ld->place, path, err);
-        if (ref.goes_on && (rc = see(r, path, &seen, err)) != HFD_OK)
+        if (v.goes_on && (rc = see(r, path, &seen, err)) != HFD_OK)
             return rc;
-        rc = read_value(r, path, &ref, err);
+        rc = read_value(r, path, &v, err);
         if (rc != HFD_OK)
             return rc;
     }

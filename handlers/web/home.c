@@ -1,48 +1,58 @@
 /* See home.h. */
 #include "handlers/web/home.h"
 
-#include "driver/fleet/names.h"
-#include "handlers/web/render.h"
+#include "driver/base/trouble.h"
+#include "driver/fleet/fleet.h"
+#include "handlers/web/html.h"
 #include "store/shard.h"
 
 /* ---- counts ---- */
 
-static void count_of(struct hfd_html *h, const struct hfd_web_page *p, enum hfd_state state)
+/* Adds a number of resources, and the list of them, if there are any. */
+static void count_of(struct hfd_html *h, const char *word, const char *query, int64_t n)
 {
-    hfd_html_lit(h, "<li><a href=\"/?state=");
-    hfd_html_str(h, hfd_state_name(state));
-    hfd_html_lit(h, "\">");
-    hfd_html_str(h, state == HFD_STATE_FAILED ? "FAILED" : hfd_state_name(state));
-    hfd_html_lit(h, "</a> <b>");
-    hfd_html_int(h, p->list.counts[state]);
-    hfd_html_lit(h, "</b></li>");
+    hfd_html_lit(h, "<li>");
+    if (n > 0) {
+        hfd_html_lit(h, "<a href=\"/?");
+        hfd_html_str(h, query);
+        hfd_html_lit(h, "\">");
+    }
+    hfd_html_str(h, word);
+    hfd_html_str(h, " ");
+    if (n > 0)
+        hfd_html_lit(h, "</a><b>");
+    hfd_html_count(h, n);
+    if (n > 0)
+        hfd_html_lit(h, "</b>");
+    hfd_html_lit(h, "</li>");
 }
 
 static void counts(struct hfd_html *h, const struct hfd_web_page *p)
 {
+    const int64_t *n = p->list.counts;
+
     hfd_html_lit(h, "<ul class=\"counts\" aria-label=\"Resources by state\">");
-    count_of(h, p, HFD_STATE_READY);
-    count_of(h, p, HFD_STATE_CREATING);
-    count_of(h, p, HFD_STATE_UPDATING);
-    count_of(h, p, HFD_STATE_DELETING);
-    count_of(h, p, HFD_STATE_FAILED);
-    hfd_html_lit(h, "<li>stuck <b>");
-    hfd_html_int(h, p->list.stuck_count);
-    hfd_html_lit(h, "</b></li><li>degraded <b>");
-    hfd_html_int(h, p->list.degraded_count);
-    hfd_html_lit(h, "</b></li></ul>");
+    count_of(h, "ready", "state=ready", n[HFD_STATE_READY]);
+    count_of(h, "creating", "state=creating", n[HFD_STATE_CREATING]);
+    count_of(h, "updating", "state=updating", n[HFD_STATE_UPDATING]);
+    count_of(h, "deleting", "state=deleting", n[HFD_STATE_DELETING]);
+    count_of(h, n[HFD_STATE_FAILED] > 0 ? "FAILED" : "failed", "state=failed", n[HFD_STATE_FAILED]);
+    count_of(h, "stuck", "stuck=true", p->list.stuck_count);
+    count_of(h, "degraded", "degraded=true", p->list.degraded_count);
+    hfd_html_lit(h, "</ul>");
 }
 
 /* "orders in 24 h 336, an hour 14, until ready, p50 11 m, p95 19 m". */
-static void lately(struct hfd_html *h, const struct hfd_lately *l)
+static void lately(struct hfd_html *h, const struct hfd_web_page *p)
 {
+    const struct hfd_lately_bar *l = &p->lately.day.all;
     const int64_t tenths = (l->orders * 10 + 12) / 24;
 
     hfd_html_lit(h, "<ul class=\"counts\" aria-label=\"The last 24 hours\"><li>orders in 24 h <b>");
-    hfd_html_int(h, l->orders);
-    hfd_html_str(h, l->more ? " or more" : "");
+    hfd_html_count(h, l->orders);
+    hfd_html_str(h, p->lately.whole_since_us > h->now_us - HFD_LATELY_US ? " or more" : "");
     hfd_html_lit(h, "</b></li><li>an hour <b>");
-    hfd_html_int(h, tenths / 10);
+    hfd_html_count(h, tenths / 10);
     if (tenths < 100) {
         hfd_html_lit(h, ".");
         hfd_html_int(h, tenths % 10);
@@ -63,9 +73,18 @@ static void lately(struct hfd_html *h, const struct hfd_lately *l)
 static void list_head(struct hfd_html *h)
 {
     hfd_html_lit(h, "<div class=\"wide\"><table><thead><tr><th scope=\"col\">State</th>"
-                    "<th scope=\"col\">Resource</th><th scope=\"col\">Name</th>"
-                    "<th scope=\"col\">Since</th><th scope=\"col\">What</th>"
+                    "<th scope=\"col\">Resource</th><th scope=\"col\">Since</th>"
+                    "<th scope=\"col\">Cause</th><th scope=\"col\">What</th>"
                     "<th scope=\"col\">Due</th></tr></thead><tbody>");
+}
+
+/* "hypershift QuotaExceeded" */
+static void cause_of(struct hfd_html *h, const struct hfd_cause *cause)
+{
+    hfd_html_text(h, cause->who);
+    if (cause->who.len > 0)
+        hfd_html_lit(h, " ");
+    hfd_html_text(h, cause->reason);
 }
 
 static void list_row(struct hfd_html *h, const struct hfd_overview_item *i)
@@ -77,11 +96,11 @@ static void list_row(struct hfd_html *h, const struct hfd_overview_item *i)
         hfd_html_str(h, i->operation);
     }
     hfd_html_lit(h, "</td><th scope=\"row\">");
-    hfd_html_resource(h, i->guresid);
-    hfd_html_lit(h, "</th><td data-h=\"Name\">");
-    hfd_html_text(h, i->name);
-    hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Since\">");
+    hfd_html_resource(h, i->guresid, i->name);
+    hfd_html_lit(h, "</th><td class=\"n\" data-h=\"Since\">");
     hfd_html_time(h, i->since_us);
+    hfd_html_lit(h, "</td><td data-h=\"Cause\">");
+    cause_of(h, &i->cause);
     hfd_html_lit(h, "</td><td data-h=\"What\">");
     if (i->code.len > 0) {
         hfd_html_text(h, i->code);
@@ -90,11 +109,11 @@ static void list_row(struct hfd_html *h, const struct hfd_overview_item *i)
     if (i->stuck) {
         hfd_html_lit(h, "for ");
         hfd_html_span(h, h->now_us - i->started_us);
-        hfd_html_lit(h, " (usually ");
-        hfd_html_span(h, i->estimated_us - i->started_us);
-        hfd_html_lit(h, "); ");
+        hfd_html_lit(h, ", usually ");
+        hfd_html_span(h, i->usual_us - i->started_us);
+        hfd_html_lit(h, "; ");
     }
-    hfd_html_text(h, i->message);
+    hfd_html_text(h, i->cause.reason.len > 0 ? i->cause.words : i->message);
     hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Due\">");
     if (i->deadline_us != 0)
         hfd_html_time(h, i->deadline_us);
@@ -111,35 +130,170 @@ static void orphans(struct hfd_html *h, const struct hfd_web_page *p)
     if (n == 0)
         return;
     hfd_html_lit(h, "<p><span class=\"w warn\">ORPHANS</span> ");
-    hfd_html_int(h, (int64_t)n);
+    hfd_html_count(h, (int64_t)n);
     hfd_html_str(h, p->orphans.more ? " or more" : "");
     hfd_html_lit(h, " clusters and nodepools that no resource has: "
                     "<a href=\"/admin/orphans\">list</a></p>");
 }
 
-static void trouble(struct hfd_html *h, const struct hfd_web_page *p)
+/* Adds the problems of the server and around it. @return how many there are */
+static size_t problems(struct hfd_html *h)
 {
-    const int64_t all =
-        p->list.counts[HFD_STATE_FAILED] + p->list.stuck_count + p->list.degraded_count;
-    int64_t shown = 0;
+    struct hfd_trouble list[HFD_TROUBLES_MAX];
+    const size_t count = hfd_troubles_copy(list);
 
-    hfd_html_lit(h, "<section aria-labelledby=\"needs\"><h2 id=\"needs\">Needs you</h2>");
-    for (size_t i = 0; i < p->list.count && shown < HFD_WEB_TROUBLE_MAX; i++) {
-        if (!hfd_web_needs_you(&p->list.items[i]))
-            continue;
-        if (shown++ == 0)
-            list_head(h);
-        list_row(h, &p->list.items[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0)
+            hfd_html_lit(h, "<ul class=\"problems\">");
+        hfd_html_lit(h, "<li><span class=\"w ");
+        hfd_html_str(h, hfd_troubles_degrade(&list[i], 1) ? "bad" : "warn");
+        hfd_html_lit(h, "\">");
+        hfd_html_str(h, hfd_trouble_head(list[i].kind));
+        hfd_html_lit(h, "</span> ");
+        if (list[i].name[0] != '\0') {
+            hfd_html_lit(h, "<b>");
+            hfd_html_str(h, list[i].name);
+            hfd_html_lit(h, "</b> ");
+        }
+        hfd_html_str(h, list[i].words);
+        hfd_html_lit(h, "; since ");
+        hfd_html_time(h, list[i].since_us);
+        if (list[i].waiting > 0) {
+            hfd_html_lit(h, "; ");
+            hfd_html_count(h, list[i].waiting);
+            hfd_html_str(h, list[i].waiting == 1 ? " waits" : " wait");
+        }
+        hfd_html_lit(h, " <a href=\"/docs/runbook.html#");
+        hfd_html_str(h, hfd_trouble_runbook(list[i].kind));
+        hfd_html_lit(h, "\">what to do</a></li>");
     }
-    if (shown > 0)
-        hfd_html_lit(h, "</tbody></table></div>");
-    else if (p->orphans.list.count == 0)
-        hfd_html_lit(h, "<p class=\"dim\">Nothing.</p>");
-    if (all > shown) {
-        hfd_html_lit(h, "<p><a href=\"/?list=all\">");
-        hfd_html_int(h, all - shown);
+    if (count > 0)
+        hfd_html_lit(h, "</ul>");
+    return count;
+}
+
+/* Adds the query of a list of one kind of trouble. */
+static void trouble_query(struct hfd_html *h, enum hfd_overview_trouble trouble)
+{
+    static const char *const queries[HFD_OVERVIEW_TROUBLES] = {"state=failed", "stuck=true",
+                                                               "degraded=true"};
+
+    hfd_html_str(h, queries[trouble]);
+}
+
+static void trouble_word(struct hfd_html *h, enum hfd_overview_trouble trouble)
+{
+    if (trouble == HFD_OVERVIEW_FAILED)
+        hfd_html_lit(h, "<span class=\"w bad\">FAILED</span> ");
+    else if (trouble == HFD_OVERVIEW_STUCK)
+        hfd_html_lit(h, "<span class=\"w warn\">STUCK</span> ");
+    else
+        hfd_html_lit(h, "<span class=\"w warn\">DEGRADED</span> ");
+}
+
+/* Adds the resources with one cause: a line that opens. */
+static void group(struct hfd_html *h, const struct hfd_overview_cause *c, bool open)
+{
+    hfd_html_lit(h, "<details id=\"cause-");
+    hfd_html_str(h, hfd_overview_trouble_name(c->trouble));
+    hfd_html_lit(h, "-");
+    hfd_html_path(h, c->cause.who);
+    hfd_html_lit(h, "-");
+    hfd_html_path(h, c->cause.reason);
+    if (open)
+        hfd_html_lit(h, "\" open><summary>");
+    else
+        hfd_html_lit(h, "\"><summary>");
+    trouble_word(h, c->trouble);
+    hfd_html_lit(h, "<b>");
+    hfd_html_count(h, c->count);
+    hfd_html_lit(h, "</b> ");
+    if (c->cause.reason.len > 0)
+        cause_of(h, &c->cause);
+    else
+        hfd_html_lit(h, "by other causes");
+    hfd_html_lit(h, " <span class=\"dim\">the oldest ");
+    hfd_html_time(h, c->since_us);
+    if (c->item_count > 0 && c->items[0].cause.words.len > 0) {
+        hfd_html_lit(h, ": ");
+        hfd_html_text(h, c->items[0].cause.words);
+    }
+    hfd_html_lit(h, "</span></summary>");
+    list_head(h);
+    for (size_t i = 0; i < c->item_count; i++)
+        list_row(h, &c->items[i]);
+    hfd_html_lit(h, "</tbody></table></div>");
+    if (c->count > (int64_t)c->item_count) {
+        hfd_html_lit(h, "<p><a href=\"/?");
+        trouble_query(h, c->trouble);
+        if (c->cause.reason.len > 0) {
+            hfd_html_lit(h, "&amp;who=");
+            hfd_html_path(h, c->cause.who);
+            hfd_html_lit(h, "&amp;reason=");
+            hfd_html_path(h, c->cause.reason);
+        }
+        hfd_html_lit(h, "\">and ");
+        hfd_html_count(h, c->count - (int64_t)c->item_count);
         hfd_html_lit(h, " more</a></p>");
     }
+    hfd_html_lit(h, "</details>");
+}
+
+/* Pacemaker, which is no adapter that makes something, has a place of its own. */
+static bool is_observer(const struct hfd_web_page *p, hfd_slice who)
+{
+    const struct hfd_adapter_names *observers = &p->app->driver->fleet.observers;
+
+    for (size_t i = 0; i < observers->count; i++)
+        if (hfd_slice_eq(observers->items[i], who))
+            return true;
+    return false;
+}
+
+/* Adds one kind of trouble. None takes the place of another. @return how many groups it has */
+static size_t kind(struct hfd_html *h, const struct hfd_web_page *p,
+                   enum hfd_overview_trouble trouble, bool observed)
+{
+    size_t shown = 0;
+    int64_t left = 0;
+
+    for (size_t i = 0; i < p->list.cause_count; i++) {
+        const struct hfd_overview_cause *c = &p->list.causes[i];
+
+        if (c->trouble != trouble || is_observer(p, c->cause.who) != observed)
+            continue;
+        if (shown < HFD_WEB_CAUSES_MAX)
+            group(h, c, i == 0);
+        else
+            left += c->count;
+        shown++;
+    }
+    if (left == 0)
+        return shown;
+    hfd_html_lit(h, "<p>");
+    trouble_word(h, trouble);
+    hfd_html_lit(h, "<a href=\"/?");
+    trouble_query(h, trouble);
+    hfd_html_lit(h, "\">");
+    hfd_html_count(h, left);
+    hfd_html_lit(h, " more by ");
+    hfd_html_count(h, (int64_t)shown - HFD_WEB_CAUSES_MAX);
+    hfd_html_lit(h, " other causes</a></p>");
+    return shown;
+}
+
+static void trouble(struct hfd_html *h, const struct hfd_web_page *p)
+{
+    size_t shown;
+
+    hfd_html_lit(h, "<section aria-labelledby=\"needs\"><h2 id=\"needs\">Needs attention</h2>");
+    shown = problems(h);
+    for (int t = 0; t < HFD_OVERVIEW_TROUBLES; t++) {
+        shown += kind(h, p, (enum hfd_overview_trouble)t, false);
+        shown += kind(h, p, (enum hfd_overview_trouble)t, true);
+    }
+    if (shown == 0 && p->orphans.list.count == 0)
+        hfd_html_lit(h, "<p class=\"dim\">Nothing.</p>");
     orphans(h, p);
     hfd_html_lit(h, "</section>");
 }
@@ -147,23 +301,20 @@ static void trouble(struct hfd_html *h, const struct hfd_web_page *p)
 static void working(struct hfd_html *h, const struct hfd_web_page *p)
 {
     hfd_html_lit(h, "<section aria-labelledby=\"way\"><h2 id=\"way\">Under way</h2>");
-    if (p->working_count == 0)
+    if (p->list.count == 0)
         hfd_html_lit(h, "<p class=\"dim\">Nothing.</p>");
     else
         hfd_html_lit(h, "<div class=\"wide\"><table><thead><tr><th scope=\"col\">State</th>"
-                        "<th scope=\"col\">Resource</th><th scope=\"col\">Name</th>"
-                        "<th scope=\"col\">Progress</th><th scope=\"col\">Adapters</th></tr>"
-                        "</thead><tbody>");
-    for (size_t i = 0; i < p->working_count; i++) {
-        const struct hfd_overview_item *item = &p->working[i];
+                        "<th scope=\"col\">Resource</th><th scope=\"col\">Progress</th>"
+                        "<th scope=\"col\">Adapters</th></tr></thead><tbody>");
+    for (size_t i = 0; i < p->list.count; i++) {
+        const struct hfd_overview_item *item = &p->list.items[i];
 
         hfd_html_lit(h, "<tr><td class=\"n\">");
         hfd_web_state(h, item);
         hfd_html_lit(h, "</td><th scope=\"row\">");
-        hfd_html_resource(h, item->guresid);
-        hfd_html_lit(h, "</th><td data-h=\"Name\">");
-        hfd_html_text(h, item->name);
-        hfd_html_lit(h, "</td><td class=\"n\">");
+        hfd_html_resource(h, item->guresid, item->name);
+        hfd_html_lit(h, "</th><td class=\"n\">");
         hfd_web_progress(h, item);
         hfd_html_lit(h, "</td><td>");
         hfd_web_marks(h, &p->details[i]);
@@ -174,9 +325,9 @@ static void working(struct hfd_html *h, const struct hfd_web_page *p)
         }
         hfd_html_lit(h, "</td></tr>");
     }
-    if (p->working_count > 0)
+    if (p->list.count > 0)
         hfd_html_lit(h, "</tbody></table></div>");
-    if (p->working_count == HFD_WEB_UNDER_WAY_MAX)
+    if (p->list.more)
         hfd_html_lit(h, "<p><a href=\"/?state=creating&amp;state=updating&amp;state=deleting\">"
                         "All that is under way</a></p>");
     hfd_html_lit(h, "</section>");
@@ -186,9 +337,11 @@ static void working(struct hfd_html *h, const struct hfd_web_page *p)
 
 static void adapter_row(struct hfd_html *h, const struct hfd_adapter_seen *a)
 {
-    hfd_html_lit(h, "<tr><th scope=\"row\">");
+    hfd_html_lit(h, "<tr><th scope=\"row\"><a href=\"/?who=");
+    hfd_html_path(h, a->name);
+    hfd_html_lit(h, "\">");
     hfd_html_text(h, a->name);
-    hfd_html_lit(h, " <span class=\"dim\">");
+    hfd_html_lit(h, "</a> <span class=\"dim\">");
     hfd_html_str(h, hfd_kind_word(a->kind));
     hfd_html_lit(h, "s</span></th><td class=\"n\" data-h=\"Last report\">");
     if (a->last_us != 0)
@@ -196,16 +349,16 @@ static void adapter_row(struct hfd_html *h, const struct hfd_adapter_seen *a)
     else
         hfd_html_lit(h, "<span class=\"dim\">none since the start</span>");
     hfd_html_lit(h, "</td><td data-h=\"Resources\">");
-    hfd_html_int(h, a->good);
+    hfd_html_count(h, a->good);
     hfd_html_lit(h, " ok");
     if (a->bad > 0) {
         hfd_html_lit(h, ", <span class=\"w warn\">");
-        hfd_html_int(h, a->bad);
+        hfd_html_count(h, a->bad);
         hfd_html_lit(h, " not</span>");
     }
     if (a->open > 0) {
         hfd_html_lit(h, ", ");
-        hfd_html_int(h, a->open);
+        hfd_html_count(h, a->open);
         hfd_html_lit(h, " unknown");
     }
     hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Usual time\">");
@@ -284,7 +437,7 @@ static void history(struct hfd_html *h, const struct hfd_web_page *p)
     else
         hfd_html_lit(h, "<ol class=\"life\">");
     for (size_t i = 0; i < p->history.count; i++)
-        hfd_web_entry(h, &p->history.rows[i], true);
+        hfd_web_entry(h, &p->history.items[i].row, &p->history.items[i].name);
     if (p->history.count > 0)
         hfd_html_lit(h, "</ol>");
     hfd_html_lit(h, "</section>");
@@ -295,20 +448,22 @@ static void history(struct hfd_html *h, const struct hfd_web_page *p)
 static void next_link(struct hfd_html *h, const struct hfd_web_page *p)
 {
     const hfd_slice token = hfd_overview_token(&p->asked, &p->list, p->mem);
+    hfd_slice rest = p->query;
 
     if (!p->list.more || token.p == NULL)
         return;
-    hfd_html_lit(h, "<p><a href=\"/?list=all&amp;after=");
+    hfd_html_lit(h, "<p><a href=\"/?after=");
     hfd_html_path(h, token);
-    if (p->asked.search.len > 0) {
-        hfd_html_lit(h, "&amp;search=");
-        hfd_html_path(h, p->asked.search);
-    }
-    for (int s = HFD_STATE_ABSENT + 1; s < HFD_STATE_COUNT; s++)
-        if ((p->asked.states & 1u << s) != 0) {
-            hfd_html_lit(h, "&amp;state=");
-            hfd_html_str(h, hfd_state_name((enum hfd_state)s));
+    while (rest.len > 0) {
+        const char *end = memchr(rest.p, '&', rest.len);
+        const hfd_slice one = {rest.p, end != NULL ? (size_t)(end - rest.p) : rest.len};
+
+        if (!hfd_slice_starts(one, HFD_SLICE("after="))) {
+            hfd_html_lit(h, "&amp;");
+            hfd_html_text(h, one);
         }
+        rest = end != NULL ? (hfd_slice){end + 1, rest.len - one.len - 1} : HFD_SLICE("");
+    }
     hfd_html_lit(h, "\">Next page</a></p>");
 }
 
@@ -327,20 +482,192 @@ static void listing(struct hfd_html *h, const struct hfd_web_page *p)
     hfd_html_lit(h, "</section>");
 }
 
+/* ---- plots; sizes are pixels ---- */
+
+#define BARS 336 /* width of all bars: 24 or 28 of them */
+#define LEFT 16  /* of the vertical axis; a zero stands before it */
+#define TOP 18   /* of the highest bar; its value stands above */
+#define BOTTOM 106
+
+/* One plot: a bar for each piece of time, and a mark over it where it has a second value. */
+struct plot {
+    const char *what, *range, *bar; /* "Orders", "24 hours", "hour" */
+    const char *colour;             /* class of the bars */
+    const struct hfd_lately_range *r;
+    size_t value, mark; /* offsets in struct hfd_lately_bar; mark 0 = none */
+    bool is_time;
+};
+
+static int64_t value_at(const struct hfd_lately_bar *bar, size_t offset)
+{
+    int64_t value;
+
+    memcpy(&value, (const char *)bar + offset, sizeof(value));
+    return value;
+}
+
+static void add_value(struct hfd_html *h, const struct plot *p, int64_t value)
+{
+    if (p->is_time)
+        hfd_html_span(h, value);
+    else
+        hfd_html_int(h, value);
+}
+
+static int64_t highest(const struct plot *p)
+{
+    int64_t top = 0;
+
+    for (size_t i = 0; i < p->r->count; i++) {
+        const int64_t value = value_at(&p->r->bars[i], p->mark != 0 ? p->mark : p->value);
+
+        top = value > top ? value : top;
+    }
+    return top;
+}
+
+static void add_rect(struct hfd_html *h, const char *colour, const int64_t place[4])
+{
+    static const char *const names[] = {"x", "y", "width", "height"};
+
+    hfd_html_lit(h, "<rect class=\"");
+    hfd_html_str(h, colour);
+    for (size_t i = 0; i < 4; i++) {
+        hfd_html_lit(h, "\" ");
+        hfd_html_str(h, names[i]);
+        hfd_html_lit(h, "=\"");
+        hfd_html_int(h, place[i]);
+    }
+    hfd_html_lit(h, "\"/>");
+}
+
+static void add_bars(struct hfd_html *h, const struct plot *p, int64_t top)
+{
+    const int64_t step = BARS / (int64_t)p->r->count;
+
+    for (size_t i = 0; i < p->r->count; i++) {
+        const struct hfd_lately_bar *bar = &p->r->bars[i];
+        const int64_t value = value_at(bar, p->value), x = LEFT + 2 + (int64_t)i * step;
+        const int64_t mark = p->mark != 0 ? value_at(bar, p->mark) : 0;
+        const int64_t height = value * (BOTTOM - TOP) / top;
+
+        if (value > 0) /* the least value can be seen */
+            add_rect(h, p->colour,
+                     (int64_t[]){x, BOTTOM - (height > 1 ? height : 1), step - 2,
+                                 height > 1 ? height : 1});
+        if (mark > 0)
+            add_rect(h, "mark", (int64_t[]){x, BOTTOM - mark * (BOTTOM - TOP) / top, step - 2, 2});
+    }
+}
+
+static void add_picture(struct hfd_html *h, const struct plot *p, int64_t top)
+{
+    hfd_html_lit(h, "<svg class=\"plot\" role=\"img\" width=\"356\" height=\"128\"><title>");
+    hfd_html_str(h, p->what);
+    hfd_html_lit(h, ", last ");
+    hfd_html_str(h, p->range);
+    hfd_html_lit(h, "</title><desc>One bar for each ");
+    hfd_html_str(h, p->bar);
+    hfd_html_lit(h, ", the newest at the right. The highest value is ");
+    add_value(h, p, top);
+    hfd_html_lit(h, ".</desc><path d=\"M16 18V106H354\"/><text x=\"18\" y=\"12\">");
+    add_value(h, p, top);
+    hfd_html_lit(h, "</text><text x=\"4\" y=\"106\">0</text><text x=\"16\" y=\"122\">");
+    hfd_html_str(h, p->range);
+    hfd_html_lit(h, " ago</text><text x=\"354\" y=\"122\" text-anchor=\"end\">now</text>");
+    add_bars(h, p, top);
+    hfd_html_lit(h, "</svg>");
+}
+
+/* "Orders, last 24 hours: 336" */
+static void add_plot(struct hfd_html *h, const struct plot *p)
+{
+    const int64_t top = highest(p);
+
+    if (p->is_time ? p->r->all.finished == 0 : top == 0) {
+        hfd_html_lit(h, "<p class=\"dim\">");
+        hfd_html_str(h, p->what);
+        hfd_html_lit(h, ", last ");
+        hfd_html_str(h, p->range);
+        hfd_html_lit(h, ": none.</p>");
+        return;
+    }
+    hfd_html_lit(h, "<figure><figcaption>");
+    hfd_html_str(h, p->what);
+    hfd_html_lit(h, ", last ");
+    hfd_html_str(h, p->range);
+    hfd_html_str(h, p->mark != 0 ? ": p50 " : ": ");
+    add_value(h, p, value_at(&p->r->all, p->value));
+    if (p->mark != 0) {
+        hfd_html_lit(h, " (bar), p95 ");
+        add_value(h, p, value_at(&p->r->all, p->mark));
+        hfd_html_lit(h, " (line)");
+    }
+    hfd_html_lit(h, "</figcaption>");
+    add_picture(h, p, top > 0 ? top : 1);
+    hfd_html_lit(h, "</figure>");
+}
+
+/*
+ * Adds the plots of orders, failures and times until ready, each over 24 hours and 7 days. A
+ * sentence stands in the place of a plot without data.
+ */
+static void over_time(struct hfd_html *h, const struct hfd_lately *l)
+{
+/* clang-format off */
+#define AT(member) offsetof(struct hfd_lately_bar, member)
+#define RANGE(range, bar, r) \
+    {"Orders", range, bar, "bar", r, AT(orders), 0, false}, \
+    {"Failures", range, bar, "bar fault", r, AT(failed), 0, false}, \
+    {"Until ready", range, bar, "bar", r, AT(median_us), AT(p95_us), true}
+    const struct plot plots[] = {
+        RANGE("24 hours", "hour", &l->day),
+        RANGE("7 days", "6 hours", &l->week),
+    };
+#undef RANGE
+#undef AT
+    /* clang-format on */
+
+    hfd_html_lit(h, "<section aria-labelledby=\"plots\"><h2 id=\"plots\">Over time</h2>");
+    if (l->first_us == 0) {
+        hfd_html_lit(h, "<p class=\"dim\">Nothing was ordered in the last 7 days.</p></section>");
+        return;
+    }
+    hfd_html_lit(h, "<div class=\"plots\">");
+    for (size_t i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
+        add_plot(h, &plots[i]);
+    hfd_html_lit(h, "</div><p class=\"dim\">");
+    if (l->whole_since_us != 0) {
+        hfd_html_lit(h, "Only the newest actions are counted. All are there since ");
+        hfd_html_time(h, l->whole_since_us);
+    } else {
+        hfd_html_lit(h, "The data begins ");
+        hfd_html_time(h, l->first_us);
+    }
+    hfd_html_lit(h, ".</p></section>");
+}
+
+/* ---- the whole ---- */
+
 void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p)
 {
     hfd_web_begin(h, p, p->listing ? HFD_SLICE("Resources") : HFD_SLICE("Status"));
-    counts(h, p);
     if (p->listing) {
+        counts(h, p);
         listing(h, p);
     } else {
-        lately(h, &p->lately);
+        hfd_html_lit(h, "<div class=\"top\"><div>");
+        counts(h, p);
+        lately(h, p);
+        hfd_html_lit(h, "</div>");
+        adapters(h, p);
+        hfd_html_lit(h, "</div>");
         trouble(h, p);
         working(h, p);
-        adapters(h, p);
         replicas(h, p);
+        over_time(h, &p->lately);
         history(h, p);
-        hfd_html_lit(h, "<p><a href=\"/?list=all\">All resources</a></p>");
+        hfd_html_lit(h, "<p><a href=\"/?order=trouble\">All resources</a></p>");
     }
     hfd_web_end(h);
 }

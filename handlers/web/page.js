@@ -20,15 +20,15 @@
         var next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
         var now = document.querySelector("main"), focused = document.activeElement;
         var inside = now.contains(focused) && focused.tagName;
-        if (!next || inside === "BUTTON" || String(window.getSelection())) {
-            return;
-        }
+        if (!next || inside === "BUTTON" || String(window.getSelection())) { return; }
         now.replaceWith(document.adoptNode(next));
         addCopies();
-        next.querySelectorAll("a").forEach(function (a) {
-            if (inside && a.href === focused.href && document.activeElement === document.body) {
-                a.focus();
-            }
+        now.querySelectorAll("details").forEach(function (d) { // they stay open or closed
+            (document.getElementById(d.id) || d).open = d.open;
+        });
+        next.querySelectorAll("a,summary").forEach(function (a) {
+            var same = a.href === focused.href && a.parentNode.id === focused.parentNode.id;
+            return inside && same && document.activeElement === document.body && a.focus();
         });
     }
 
@@ -42,9 +42,7 @@
     }
 
     function plan() {
-        if (!timer && !paused && !document.hidden) {
-            timer = setTimeout(renew, EVERY_MS);
-        }
+        timer = timer || paused || document.hidden ? timer : setTimeout(renew, EVERY_MS);
     }
 
     button.hidden = false;

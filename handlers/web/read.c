@@ -1,7 +1,7 @@
 /* See read.h. */
 #include "handlers/web/read.h"
 
-#include "store/rows_history.h"
+#include "store/rows_resource.h"
 
 static struct hfd_ctx ctx_of(const struct hfd_web_page *p, struct hfd_txn *tx, struct hfd_err *err)
 {
@@ -18,53 +18,45 @@ bool hfd_web_seeks_orphans(const struct hfd_web_page *p)
     return p->wants_orphans && all <= HFD_WEB_ORPHANS_AMONG;
 }
 
-bool hfd_web_needs_you(const struct hfd_overview_item *i)
-{
-    return i->state == HFD_STATE_FAILED || i->stuck || hfd_slice_is(i->health, "Degraded");
-}
-
-static bool is_working(const struct hfd_overview_item *i)
-{
-    return i->started_us != 0 && !hfd_web_needs_you(i);
-}
-
 /*
- * The operations under way that are not in trouble. The list of trouble goes on with them, so a
- * second walk is needed only where trouble fills it.
+ * The operations under way that are not in trouble: the places behind all trouble. The walk over
+ * the trouble counts its causes meanwhile.
  */
 static hfd_rc read_working(const struct hfd_ctx *c, struct hfd_web_page *p)
 {
     const struct hfd_overview_query q = {
         .states = 1u << HFD_STATE_CREATING | 1u << HFD_STATE_UPDATING | 1u << HFD_STATE_DELETING,
         .order = HFD_ORDER_TROUBLE,
-        .size = HFD_OVERVIEW_SIZE_MAX};
-    struct hfd_overview all = p->list;
-    hfd_rc rc = HFD_OK;
+        .size = HFD_WEB_UNDER_WAY_MAX,
+        .cause_size = HFD_WEB_OF_CAUSE_MAX,
+        .goes_on = true,
+        .after = {.rank = HFD_OVERVIEW_TROUBLES, .at = INT64_MIN},
+        .time_us = c->now_us};
+    hfd_slice guresids[HFD_WEB_UNDER_WAY_MAX];
+    struct hfd_resource_want want = {.guresids = guresids, .reports = true};
+    hfd_rc rc = hfd_overview_read(c, &q, &p->list);
 
-    if (all.more && all.count > 0 && hfd_web_needs_you(&all.items[all.count - 1]))
-        rc = hfd_overview_read(c, &q, &all);
-    p->working = hfd_arena_array(p->mem, HFD_WEB_UNDER_WAY_MAX, sizeof(*p->working));
     p->details = hfd_arena_array(p->mem, HFD_WEB_UNDER_WAY_MAX, sizeof(*p->details));
-    if (rc == HFD_OK && (p->working == NULL || p->details == NULL))
+    if (rc == HFD_OK && p->details == NULL)
         return hfd_fail_nomem(c->err, "make the status page");
-    for (size_t i = 0; rc == HFD_OK && i < all.count; i++) {
-        if (!is_working(&all.items[i]) || p->working_count == HFD_WEB_UNDER_WAY_MAX)
-            continue;
-        p->working[p->working_count] = all.items[i];
-        rc = hfd_detail_read(c, all.items[i].guresid, &p->details[p->working_count++]);
-    }
+    for (; rc == HFD_OK && want.count < p->list.count; want.count++)
+        guresids[want.count] = p->list.items[want.count].guresid;
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_want(c->tx, &want, p->mem, c->err);
+    for (size_t i = 0; rc == HFD_OK && i < p->list.count; i++)
+        rc = hfd_detail_read(c, p->list.items[i].guresid, &p->details[i]);
     return rc;
 }
 
 static hfd_rc read_history(const struct hfd_ctx *c, struct hfd_web_page *p)
 {
-    const struct hfd_history_query q = {
-        .before = INT64_MAX, .newest = true, .limit = HFD_WEB_HISTORY_MAX};
+    const struct hfd_feed_query q = {
+        .before = INT64_MAX, .newest = true, .size = HFD_WEB_HISTORY_MAX};
     size_t n = 0;
-    hfd_rc rc = hfd_history_row_page(c->tx, &q, p->mem, &p->history, c->err);
+    hfd_rc rc = hfd_feed_read(c, &q, &p->history);
 
     while (rc == HFD_OK && n < p->history.count &&
-           p->history.rows[n].at_us >= p->now_us - HFD_LATELY_US)
+           p->history.items[n].row.at_us >= p->now_us - HFD_LATELY_US)
         n++;
     p->history.count = n;
     return rc;
@@ -74,22 +66,20 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_web_page *p = arg;
     const struct hfd_ctx c = ctx_of(p, tx, err);
-    const struct hfd_overview_query trouble = {.order = HFD_ORDER_TROUBLE,
-                                               .size = HFD_WEB_TROUBLE_MAX + HFD_WEB_UNDER_WAY_MAX};
     hfd_rc rc;
 
-    p->working_count = 0; /* it may run again */
-    rc = hfd_overview_read(&c, p->listing ? &p->asked : &trouble, &p->list);
-
-    if (rc != HFD_OK || p->listing)
-        return rc;
+    if (p->listing)
+        return hfd_overview_read(&c, &p->asked, &p->list);
     rc = read_working(&c, p);
     if (rc == HFD_OK && hfd_web_seeks_orphans(p))
-        rc = hfd_orphans_list(tx, c.driver->backend_ops, p->mem, &p->orphans, err);
+        rc =
+            hfd_orphans_list(tx, c.driver->backend_ops,
+                             &(struct hfd_orphan_owner){.own = hfd_slice_of(c.driver->fleet.owner)},
+                             p->mem, &p->orphans, err);
     if (rc == HFD_OK && p->wants_orphans)
         rc = hfd_orphans_add_objects(&c, &p->orphans);
     if (rc == HFD_OK)
-        rc = hfd_adapters_read(&c, &p->adapters);
+        rc = hfd_adapters_read(&c, true, &p->adapters);
     if (rc == HFD_OK)
         rc = hfd_lately_read(&c, &p->lately);
     if (rc == HFD_OK && p->app->keeper != NULL)

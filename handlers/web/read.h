@@ -5,15 +5,15 @@
 #ifndef HFD_WEB_READ_H
 #define HFD_WEB_READ_H
 
-#include "driver/core/adapters_seen.h"
 #include "driver/core/detail.h"
-#include "driver/core/lately.h"
-#include "driver/core/orphans.h"
+#include "driver/core/gauges.h"
+#include "driver/core/history.h"
 #include "driver/core/overview.h"
 #include "driver/replica/seen.h"
 #include "handlers/http/http.h"
 
-#define HFD_WEB_TROUBLE_MAX 100
+#define HFD_WEB_CAUSES_MAX 6 /* of each kind of trouble */
+#define HFD_WEB_OF_CAUSE_MAX 10
 #define HFD_WEB_UNDER_WAY_MAX 20
 #define HFD_WEB_HISTORY_MAX 50
 /** Orphans are looked for among so many resources at most: each is looked at. */
@@ -28,16 +28,15 @@ struct hfd_web_page {
     /* The home page. */
     struct hfd_overview_query asked; /* of the list, when one was asked for */
     bool listing;
-    bool wants_orphans;                /* the caller may see them */
-    struct hfd_overview list;          /* what was asked for; else the trouble */
-    struct hfd_overview_item *working; /* operations under way, the longest first */
-    struct hfd_detail *details;        /* of each of these */
-    size_t working_count;
+    hfd_slice query;          /* of the list */
+    bool wants_orphans;       /* the caller may see them */
+    struct hfd_overview list; /* what was asked for; else operations under way, the longest first */
+    struct hfd_detail *details; /* of each of these; NULL with what was asked for */
     struct hfd_orphans orphans;
     struct hfd_adapters_seen adapters;
     struct hfd_replicas_seen replicas; /* of a shared store; with SQLite there are none */
     struct hfd_lately lately;
-    struct hfd_history_list history; /* the newest first, of the last 24 hours */
+    struct hfd_feed history; /* the newest first, of the last 24 hours */
 
     /* The page of a resource. */
     hfd_slice guresid;
@@ -46,9 +45,6 @@ struct hfd_web_page {
 
 /** True if the caller may see orphans, and the list in p is of few enough resources. */
 bool hfd_web_seeks_orphans(const struct hfd_web_page *p);
-
-/** True for what stands first: failed, stuck, degraded. */
-bool hfd_web_needs_you(const struct hfd_overview_item *i);
 
 /** Transaction functions; arg is a struct hfd_web_page. */
 hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err);

@@ -1,8 +1,8 @@
 /* See resource.h. */
 #include "handlers/web/resource.h"
 
-#include "driver/fleet/names.h"
-#include "handlers/web/render.h"
+#include "driver/fleet/fleet.h"
+#include "handlers/web/html.h"
 
 static void term(struct hfd_html *h, const char *name)
 {
@@ -254,7 +254,7 @@ static void life(struct hfd_html *h, const struct hfd_detail *d)
     hfd_html_lit(h,
                  "<section aria-labelledby=\"life\"><h2 id=\"life\">Life</h2><ol class=\"life\">");
     for (size_t i = 0; i < d->history.count; i++)
-        hfd_web_entry(h, &d->history.entries[i], false);
+        hfd_web_entry(h, &d->history.entries[i], NULL);
     hfd_html_lit(h, "</ol></section>");
 }
 
@@ -312,6 +312,6 @@ void hfd_web_missing(struct hfd_html *h, const struct hfd_web_page *p)
 {
     hfd_web_begin(h, p, HFD_SLICE("No such resource"));
     hfd_html_lit(h, "<h2>There is no such resource</h2><p>None with this id was removed lately. "
-                    "<a href=\"/?list=all\">All resources</a></p>");
+                    "<a href=\"/?order=trouble\">All resources</a></p>");
     hfd_web_end(h);
 }

@@ -1,9 +1,9 @@
 /* See web.h. */
 #include "handlers/web/web.h"
 
-#include "driver/core/guresid.h"
+#include "driver/core/driver.h"
 #include "handlers/http/api.h"
-#include "handlers/http/query.h"
+#include "handlers/http/overview_api.h"
 #include "handlers/web/assets.h"
 #include "handlers/web/home.h"
 #include "handlers/web/resource.h"
@@ -23,11 +23,8 @@ static struct hfd_web_page *start(struct hfd_exchange *x)
         hfd_exchange_fail(x, hfd_fail_nomem(&err, "make the status page"), &err);
         return NULL;
     }
-    *p = (struct hfd_web_page){.app = app,
-                               .mem = mem,
-                               .now_us = hfd_clock_wall_us(app->clock),
-                               .asked = {.order = HFD_ORDER_TROUBLE, .size = HFD_WEB_TROUBLE_MAX},
-                               .wants_orphans = true};
+    *p = (struct hfd_web_page){
+        .app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock), .wants_orphans = true};
     return p;
 }
 
@@ -40,40 +37,15 @@ static void reply_page(struct hfd_exchange *x, int status, struct hfd_html *h)
 
 /* ---- home ---- */
 
-static hfd_rc take_state(struct hfd_web_page *p, hfd_slice value, struct hfd_err *err)
-{
-    for (int s = HFD_STATE_ABSENT + 1; s < HFD_STATE_COUNT; s++)
-        if (hfd_slice_is(value, hfd_state_name((enum hfd_state)s))) {
-            p->asked.states |= 1u << s;
-            return HFD_OK;
-        }
-    return hfd_fail_field(err, HFD_INVALID, "state",
-                          "expected creating, updating, ready, failed or deleting");
-}
-
-/* Reads the query: which list is asked for, if any. */
+/* Reads the query: which list is asked for, if any. The search field may be empty. */
 static hfd_rc take_query(struct hfd_web_page *p, hfd_slice query, struct hfd_err *err)
 {
-    struct hfd_query_param param;
-    hfd_slice after = HFD_SLICE_NONE;
-    hfd_rc rc = hfd_query_next(&query, p->mem, &param, err);
-
-    for (; rc == HFD_OK; rc = hfd_query_next(&query, p->mem, &param, err)) {
-        hfd_rc taken = HFD_OK;
-
-        if (hfd_slice_is(param.name, "state"))
-            taken = take_state(p, param.value, err);
-        else if (hfd_slice_is(param.name, "search"))
-            p->asked.search = param.value;
-        else if (hfd_slice_is(param.name, "after"))
-            after = param.value;
-        if (taken != HFD_OK)
-            return taken;
-        p->listing = p->listing || param.value.len > 0;
-    }
-    if (rc != HFD_NOT_FOUND)
-        return rc;
-    return after.len > 0 ? hfd_overview_go_on(after, &p->asked, err) : HFD_OK;
+    p->listing = query.len > 0 && !hfd_slice_is(query, "search=");
+    if (!p->listing)
+        return HFD_OK;
+    p->query = hfd_arena_dup(p->mem, query);
+    return p->query.p != NULL ? hfd_overview_query_read(p->query, p->mem, &p->asked, err)
+                              : hfd_fail_nomem(err, "make the status page");
 }
 
 static void on_home(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)

@@ -46,6 +46,7 @@ struct hfd_db {
     bool unsure;                          /* a COMMIT had no answer */
     bool lock_timed_out;                  /* the transaction waited too long for a lock */
     bool marks;                           /* the schema has hfd_commit */
+    bool checked;                         /* the schema is ours: hfd_db_check_schema */
     int slot;                             /* hfd_db_slot */
     char fold[64]; /* a collation that knows the cases of all scripts; "" = none */
 };

@@ -54,6 +54,7 @@ const struct hfd_engine hfd_engine_postgres = {
     .schema_unlock = hfd_pg_schema_unlock,
     .schema_version = hfd_pg_schema_version,
     .set_schema_version = hfd_pg_set_schema_version,
+    .check_schema = hfd_pg_check_schema,
     .prepare = hfd_pg_prepare,
     .prepare_once = hfd_pg_prepare_once,
     .sql_json_text = hfd_pg_sql_json_text,

@@ -374,6 +374,12 @@ static hfd_rc gather_set_schema_version(struct hfd_db *db, int64_t version, stru
     return rc == HFD_OK ? hfd_db_set_schema_version(db->inner, version, err) : rc;
 }
 
+static hfd_rc gather_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                                  struct hfd_err *err)
+{
+    return hfd_db_check_schema(db->inner, check, err);
+}
+
 static void gather_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                                  int path_at)
 {
@@ -446,6 +452,7 @@ static const struct hfd_engine engine = {
     .schema_unlock = gather_schema_unlock,
     .schema_version = gather_schema_version,
     .set_schema_version = gather_set_schema_version,
+    .check_schema = gather_check_schema,
     .prepare = hfd_gather_prepare,
     .prepare_once = hfd_gather_prepare_once,
     .sql_json_text = gather_sql_json_text,

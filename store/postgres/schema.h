@@ -16,5 +16,7 @@ void hfd_pg_schema_unlock(struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_pg_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_set_schema_version(struct hfd_db *db, int64_t version,
                                                 struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_pg_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                                          struct hfd_err *err);
 
 #endif

@@ -4,19 +4,19 @@
  * Refuses to work without WAL and synchronous=FULL (read back), on a database of another program,
  * and beside a second process. No connection maps the file into memory.
  */
+#include "store/sqlite/conn.h"
 #include "store/sqlite/db_sqlite_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "store/migrate.h"
 #include "store/sqlite/dialect.h"
 #include "store/sqlite/engine.h"
-#include "store/sqlite/fold.h"
-#include "store/sqlite/like.h"
-#include "store/sqlite/pragma.h"
+#include "store/sqlite/folder.h"
 #include "store/sqlite/stmt.h"
-#include "store/sqlite/wal.h"
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
+#define SQL_SHOWN 50              /* bytes of a text that differs */
 #define PROGRESS_STEPS 100        /* of SQLite's machine between two questions */
 #define VFS_DEFAULT                                                                                \
     "unix-excl" /* locks for this process alone: the index of the log is plain memory, and tools   \
@@ -463,4 +463,235 @@ hfd_rc hfd_sqlite_set_schema_version(struct hfd_db *db, int64_t version, struct 
     (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%lld; PRAGMA application_id=%d",
                    (long long)version, APPLICATION_ID);
     return hfd_sqlite_exec(db, sql, err);
+}
+
+/* ---- the schema as the migrations make it ---- */
+
+/*
+ * Objects in one order. Triggers and views are first, as they explain the others. ANALYZE makes the
+ * statistics, for which a user may have asked.
+ */
+/* clang-format off */
+static const char sql_objects[] =
+    "SELECT CASE WHEN type IN ('trigger', 'view') THEN 0 WHEN sql IS NULL THEN 2 ELSE 1 END AS rank,"
+    " type, name, tbl_name, COALESCE(sql, '') FROM sqlite_schema"
+    " WHERE NOT (type = 'table' AND name GLOB 'sqlite_stat[1-4]' AND sql GLOB 'CREATE TABLE sqlite_stat*')"
+    " ORDER BY rank, name, type";
+/* clang-format on */
+enum {
+    AT_RANK,
+    AT_TYPE,
+    AT_NAME,
+    AT_TABLE,
+    AT_SQL
+};
+
+/* A database whose objects are read. */
+struct side {
+    sqlite3 *handle;
+    sqlite3_stmt *objects;
+    bool there; /* an object to look at */
+};
+
+static const char *text_at(const struct side *s, int column)
+{
+    const unsigned char *text = sqlite3_column_text(s->objects, column);
+
+    return text != NULL ? (const char *)text : "";
+}
+
+static int next_object(struct side *s)
+{
+    const int sqlite = sqlite3_step(s->objects);
+
+    s->there = sqlite == SQLITE_ROW;
+    return s->there || sqlite == SQLITE_DONE ? SQLITE_OK : sqlite;
+}
+
+/* A walk through SQL: no comments, and spaces only between words. */
+struct walk {
+    const char *at;
+    const char *word; /* where the last word or sign began */
+    char last, quote; /* quote: the end of the quoted text that is being read; 0 = none */
+};
+
+static bool is_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+static const char *skip_space(const char *at)
+{
+    for (;;) {
+        if (*at != '\0' && strchr(" \t\n\f\r", *at) != NULL)
+            at++;
+        else if (at[0] == '-' && at[1] == '-')
+            at += strcspn(at, "\n");
+        else if (at[0] == '/' && at[1] == '*')
+            at = strstr(at + 2, "*/") != NULL ? strstr(at + 2, "*/") + 2 : at + strlen(at);
+        else
+            return at;
+    }
+}
+
+/* Returns the next character; 0 at the end. */
+static char next_char(struct walk *w)
+{
+    const char *next = w->quote != '\0' ? w->at : skip_space(w->at);
+    char c = *next;
+
+    if (w->quote == '\0' && next != w->at && is_word(w->last) && is_word(c)) {
+        w->at = w->word = next;
+        return w->last = ' ';
+    }
+    if (c == '\0')
+        return c;
+    if (w->quote == '\0' && !(is_word(w->last) && is_word(c)))
+        w->word = next;
+    if (c == w->quote)
+        w->quote = '\0';
+    else if (w->quote == '\0' && strchr("'\"`[", c) != NULL)
+        w->quote = (char)(c == '[' ? ']' : c);
+    w->at = next + 1;
+    return w->last = c;
+}
+
+/* Compares two texts of SQL. They end up where they differ. */
+static bool say_the_same(const char **own, const char **made)
+{
+    struct walk a = {.at = *own, .word = *own}, b = {.at = *made, .word = *made};
+    char x, y;
+
+    do {
+        x = next_char(&a);
+        y = next_char(&b);
+    } while (x == y && x != '\0');
+    *own = a.word;
+    *made = b.word;
+    return x == y;
+}
+
+static bool is_same(const struct side *own, const struct side *made)
+{
+    const char *a = text_at(own, AT_SQL), *b = text_at(made, AT_SQL);
+
+    return strcmp(text_at(own, AT_TABLE), text_at(made, AT_TABLE)) == 0 && say_the_same(&a, &b);
+}
+
+/* Makes the schema in memory. @param meta  a move made hfd_meta before the first migration */
+static int make_schema(struct side *s, const struct hfd_schema_check *check, bool meta)
+{
+    int sqlite = sqlite3_open_v2(":memory:", &s->handle,
+                                 SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
+                                     SQLITE_OPEN_MEMORY,
+                                 NULL);
+
+    if (sqlite == SQLITE_OK) /* it is rolled back when it is closed */
+        sqlite = sqlite3_exec(s->handle, "PRAGMA journal_mode=OFF; BEGIN", NULL, NULL, NULL);
+    if (sqlite == SQLITE_OK && meta)
+        sqlite = sqlite3_exec(s->handle,
+                              "CREATE TABLE hfd_meta (key TEXT NOT NULL PRIMARY KEY,"
+                              " value TEXT NOT NULL)",
+                              NULL, NULL, NULL);
+    for (size_t i = 0; sqlite == SQLITE_OK && i < check->count; i++) {
+        char *sql = hfd_sqlite_text(check->list[i].sql);
+
+        sqlite = sql != NULL ? sqlite3_exec(s->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
+        free(sql);
+    }
+    return sqlite;
+}
+
+/* How much of a text fits into a message: a part of its line. */
+static int shown(const char *text)
+{
+    const size_t line = strcspn(text, "\n");
+
+    return (int)(line < SQL_SHOWN ? line : SQL_SHOWN);
+}
+
+/* Says what object differs. @param own, made  NULL = it has no such object */
+static hfd_rc refuse(const struct side *own, const struct side *made, struct hfd_err *err)
+{
+    const struct side *s = own != NULL ? own : made;
+    const char *type = text_at(s, AT_TYPE), *name = text_at(s, AT_NAME);
+    const char *table = text_at(s, AT_TABLE);
+    const bool of = strcmp(name, table) != 0;
+    const char *a, *b;
+
+    if (made == NULL)
+        return hfd_fail(err, HFD_INVALID,
+                        "store: %.10s %.60s%s%.40s is not of hyperfleet-driver. Drop it with a "
+                        "tool of SQLite, or use a backup without it",
+                        type, name, of ? " of table " : "", of ? table : "");
+    if (own == NULL)
+        return hfd_fail(err, HFD_INVALID, "store: %.10s %.60s is missing. Use another backup", type,
+                        name);
+    a = text_at(own, AT_SQL);
+    b = text_at(made, AT_SQL);
+    (void)say_the_same(&a, &b);
+    return hfd_fail(err, HFD_INVALID,
+                    "store: %.10s %.50s is not as hyperfleet-driver makes it: it has \"%.*s\", "
+                    "expected \"%.*s\". Use another backup",
+                    type, name, shown(a), a, shown(b), b);
+}
+
+/* Compares places in the order of the lists: below 0, `made` lacks the object of `own`. */
+static int compare_places(const struct side *own, const struct side *made)
+{
+    int order;
+
+    if (!own->there || !made->there)
+        return own->there ? -1 : 1;
+    order = sqlite3_column_int(own->objects, AT_RANK) - sqlite3_column_int(made->objects, AT_RANK);
+    if (order == 0)
+        order = strcmp(text_at(own, AT_NAME), text_at(made, AT_NAME));
+    return order != 0 ? order : strcmp(text_at(own, AT_TYPE), text_at(made, AT_TYPE));
+}
+
+/* Walks through both lists. @return HFD_OK, HFD_INVALID; *sqlite tells a failure to read */
+static hfd_rc compare(struct side *own, struct side *made, bool newer, int *sqlite,
+                      struct hfd_err *err)
+{
+    while (*sqlite == SQLITE_OK && (own->there || made->there)) {
+        const int order = compare_places(own, made);
+
+        if ((!newer || (order < 0 && sqlite3_column_int(own->objects, AT_RANK) == 0)) &&
+            (order != 0 || !is_same(own, made)))
+            return refuse(order <= 0 ? own : NULL, order >= 0 ? made : NULL, err);
+        if (order <= 0)
+            *sqlite = next_object(own);
+        if (*sqlite == SQLITE_OK && order >= 0)
+            *sqlite = next_object(made);
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_sqlite_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                               struct hfd_err *err)
+{
+    struct side own = {.handle = db->handle}, made = {.handle = NULL};
+    hfd_rc rc = HFD_OK;
+    int sqlite;
+
+    hfd_sqlite_check_owner(db);
+    if (db->broken)
+        return hfd_sqlite_fail_broken(db, err);
+    sqlite = make_schema(&made, check,
+                         sqlite3_table_column_metadata(db->handle, NULL, "hfd_meta", NULL, NULL,
+                                                       NULL, NULL, NULL, NULL) == SQLITE_OK);
+    if (sqlite == SQLITE_OK)
+        sqlite = sqlite3_prepare_v2(own.handle, sql_objects, -1, &own.objects, NULL);
+    if (sqlite == SQLITE_OK)
+        sqlite = sqlite3_prepare_v2(made.handle, sql_objects, -1, &made.objects, NULL);
+    if (sqlite == SQLITE_OK)
+        sqlite = next_object(&own);
+    if (sqlite == SQLITE_OK)
+        sqlite = next_object(&made);
+    if (sqlite == SQLITE_OK)
+        rc = compare(&own, &made, check->newer, &sqlite, err);
+    (void)sqlite3_finalize(own.objects);
+    (void)sqlite3_finalize(made.objects);
+    (void)sqlite3_close(made.handle);
+    return sqlite == SQLITE_OK ? rc : hfd_sqlite_fail(db, sqlite, "compare the schema", err);
 }

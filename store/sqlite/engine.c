@@ -26,6 +26,7 @@ const struct hfd_engine hfd_engine_sqlite = {
     .schema_unlock = hfd_sqlite_schema_unlock,
     .schema_version = hfd_sqlite_schema_version,
     .set_schema_version = hfd_sqlite_set_schema_version,
+    .check_schema = hfd_sqlite_check_schema,
     .prepare = hfd_sqlite_prepare,
     .prepare_once = hfd_sqlite_prepare_once,
     .sql_json_text = hfd_sqlite_sql_json_text,

@@ -1,4 +1,4 @@
-/* The functions of store/db.h on SQLite; conn.c, stmt.c, copy.c and others have them. */
+/* The functions of store/db.h on SQLite; conn.c, stmt.c, conn.c and others have them. */
 #ifndef HFD_STORE_SQLITE_ENGINE_H
 #define HFD_STORE_SQLITE_ENGINE_H
 
@@ -39,6 +39,9 @@ HFD_MUST_CHECK hfd_rc hfd_sqlite_schema_version(struct hfd_db *db, int64_t *out,
                                                 struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_set_schema_version(struct hfd_db *db, int64_t version,
                                                     struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_sqlite_check_schema(struct hfd_db *db,
+                                              const struct hfd_schema_check *check,
+                                              struct hfd_err *err);
 
 /* Statements and the dialect. */
 HFD_MUST_CHECK hfd_rc hfd_sqlite_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,

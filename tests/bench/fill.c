@@ -13,14 +13,14 @@
  * the program had seen all of them ready.
  */
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
 #include "driver/core/life.h"
 #include "driver/fleet/aggregate.h"
 #include "driver/fleet/keys.h"
-#include "driver/fleet/ksuid.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"
-#include "store/rows_part.h"
+#include "store/store.h"
 
 #include <getopt.h>
 #include <stdio.h>

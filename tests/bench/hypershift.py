@@ -37,7 +37,7 @@ class Status(kube.Operator):
     """The statuses of the tests' operator, without its thread."""
 
     def __init__(self):
-        self.namespace, self.stop_at = NAMESPACE, Stops()
+        self.namespace, self.stop_at, self.partial = NAMESPACE, Stops(), set()
 
 
 class Store(fake_kube.Store):

@@ -108,6 +108,13 @@ FAULTS = {
     "huge answer": (True, "huge"),
     "NTF-000": (False, 404),
 }
+# Answers of proxies and gateways in the place of a HyperFleet.
+PAGE, OTHERS = ("text/html", b"<html><h1>nginx</h1></html>"), \
+    ("application/json", b'{"message": "no Route matched"}')
+FAULTS.update({"%d of a proxy" % status: (False, (status, *PAGE))
+               for status in (400, 401, 403, 404, 405, 408, 409, 413, 422)})
+FAULTS.update({"%d in JSON of others" % status: (False, (status, *OTHERS))
+               for status in (400, 404, 409, 413)})
 
 # Behaviour that no HyperFleet with lists is known to have: for one test alone.
 RARE = {"cannot search": (False, 400)}
@@ -640,6 +647,8 @@ class Fake:
         action = fault.action
         if action in ("close", "reset"):
             return action, b""
+        if isinstance(action, tuple):
+            return Reply(action[0], kind=action[1], raw=action[2])
         if action == "cut":
             return action, reply
         if action == "slow":

@@ -160,11 +160,12 @@ class Lasting(unittest.TestCase):
         "reset after it is done": "no whole answer", "cut in mid-body": "no whole answer",
         "408": "408", "429 with Retry-After": "429", "500": "500", "502 with HTML": "502",
         "503": "503", "504 after it is done": "504",
-        "garbage JSON": "JSON", "JSON of the wrong shape": "list", "empty body": "cannot be read",
+        "garbage JSON": "JSON", "JSON of the wrong shape": "list", "empty body": "no body",
         "wrong content type": "else than JSON", "401": "401", "403": "403",
         "slow, not done": "in time", "slow, done": "in time", "redirect": "not a HyperFleet",
         "huge answer": "answer_max",
         "NTF-000": "not a HyperFleet",
+        **{name: name[:3] for name in FAULTS if " of a proxy" in name or " of others" in name},
     }
 
     def one(self, name):

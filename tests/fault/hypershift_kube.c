@@ -1,7 +1,7 @@
 /* See hypershift_kube.h. */
 #include "tests/fault/hypershift_kube.h"
 
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/base/check.h"
 #include "driver/kube/watch.h"
@@ -352,6 +352,11 @@ bool hfd_kube_watch_is_open(const struct hfd_kube_watch *watch)
     return watch->open;
 }
 
+bool hfd_kube_watch_is_sound(const struct hfd_kube_watch *watch)
+{
+    return watch->open;
+}
+
 void hfd_kube_run(struct hfd_kube *kube, int64_t wait_us)
 {
     (void)kube;
@@ -612,7 +617,8 @@ static void run_delete(const struct request *r, struct hfd_kube_answer *out)
         kube_sim.fail(kube_sim.ctx, "K3", "deleted what is wanted", r->name);
     kube_sim_delete(entry);
     out->status = 200;
-    out->doc = json_object();
+    out->doc = json_pack("{s:s,s:s}", "kind", "Status", "status", "Success");
+    out->asked = HFD_KUBE_REMOVAL;
 }
 
 hfd_rc hfd_kube_delete(struct hfd_kube *kube, const struct hfd_kube_object *object, hfd_slice uid,
@@ -652,6 +658,7 @@ static void run_list(const struct request *r, struct hfd_kube_answer *out)
 
     out->status = 200;
     out->doc = json_pack("{s:o}", "items", items);
+    out->asked = HFD_KUBE_OBJECTS;
     json_array_foreach (kube_sim.objects, i, entry)
         if (strcmp(text_of(entry, "plural"), r->object->type->plural) == 0 &&
             selects(r->list->selector, json_object_get(entry, "doc")))
@@ -688,6 +695,11 @@ void hfd_kube_close(struct hfd_kube **kube)
 }
 
 void hfd_kube_stop(struct hfd_kube *kube)
+{
+    (void)kube;
+}
+
+void hfd_kube_reload(struct hfd_kube *kube)
 {
     (void)kube;
 }

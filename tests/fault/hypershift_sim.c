@@ -38,10 +38,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "driver/adapters/hypershift/admit.h"
-#include "driver/adapters/hypershift/fleet_store.h"
-#include "driver/adapters/hypershift/hypershift_int.h"
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/fleet.h"
+#include "driver/adapters/hypershift/hypershift.h"
+#include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -205,6 +204,7 @@ static void start_adapter(struct run *r)
         .look_us = HFD_US_PER_S / 2,
         .timeout_us = 30 * HFD_US_PER_S,
         .pauses = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S},
+        .grace_us = 60 * HFD_US_PER_S,
         .resync_us = 600 * HFD_US_PER_S,
     };
 
@@ -235,7 +235,7 @@ static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *c
 {
     const struct run *r = ctx;
 
-    return hfd_hs_admit(&r->checker.defaults, c, call, was);
+    return hfd_hs_admit(&r->checker, c, call, was);
 }
 
 /* The adapter finds what is pending by itself: a call from the writer's thread has no fixed time.

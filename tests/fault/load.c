@@ -8,12 +8,10 @@
 
 #include <cmocka.h>
 
-#include "store/txn.h"
+#include "driver/core/observe.h"
 #include "store/rows_fleet.h"
-#include "store/rows_keys.h"
-#include "store/rows_report.h"
 #include "store/rows_resource.h"
-#include "store/rows_part.h"
+#include "store/txn.h"
 
 #define RESOURCES 6
 #define POOLS 3

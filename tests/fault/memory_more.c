@@ -3,6 +3,7 @@
  * away and listed.
  */
 #include "driver/core/cookie.h"
+#include "driver/core/observe.h"
 #include "tests/fault/memory.h"
 
 #include <setjmp.h>
@@ -11,16 +12,16 @@
 #include <cmocka.h>
 
 #include "driver/core/hint.h"
-#include "driver/core/orphans.h"
+#include "driver/core/overview.h"
 #include "driver/core/status.h"
+#include "driver/fleet/condition.h"
 #include "driver/fleet/search.h"
-#include "driver/fleet/vocabulary.h"
+#include "store/rows_fleet.h"
+#include "store/rows_history.h"
+#include "store/rows_report.h"
 #include "store/search.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
-#include "store/rows_history.h"
 
 #define CLUSTER(name, pools)                                                                       \
     "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"" name       \
@@ -271,11 +272,13 @@ static hfd_rc force_delete(struct world *w)
     return rc == HFD_NOT_FOUND ? HFD_OK : rc; /* the second time */
 }
 
+static const struct hfd_orphan_owner nobody;
+
 static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct act *a = arg;
     struct hfd_orphans found;
-    const hfd_rc rc = hfd_orphans_list(tx, a->w->driver.backend_ops, &a->mem, &found, err);
+    const hfd_rc rc = hfd_orphans_list(tx, a->w->driver.backend_ops, &nobody, &a->mem, &found, err);
 
     return rc == HFD_OK && found.list.count != 1 ? HFD_INVALID : rc;
 }
@@ -292,12 +295,15 @@ static hfd_rc txn_remove_orphan(struct hfd_txn *tx, void *arg, struct hfd_err *e
     const struct hfd_ctx c = {
         .tx = tx, .driver = &a->w->driver, .now_us = a->call.now_us, .mem = &a->mem, .err = err};
     struct hfd_fleet_deletion removed;
-    hfd_rc rc = hfd_orphans_list(tx, a->w->driver.backend_ops, &a->mem, &found, err);
+    hfd_rc rc = hfd_orphans_list(tx, a->w->driver.backend_ops, &nobody, &a->mem, &found, err);
 
     if (rc == HFD_OK && found.list.count != 1)
         return HFD_INVALID;
-    return rc == HFD_OK ? hfd_orphan_remove(&c, a->call.caller, found.list.rows[0].id, &removed)
-                        : rc;
+    return rc == HFD_OK
+               ? hfd_orphan_remove(&c, a->call.caller,
+                                   &(struct hfd_orphan_choice){.id = found.list.rows[0].id},
+                                   &removed)
+               : rc;
 }
 
 static hfd_rc remove_orphan(struct world *w)
@@ -346,7 +352,7 @@ static hfd_rc txn_records(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                                  &a->mem, &reports, err);
     if (rc == HFD_OK && reports.count != 2)
         return HFD_INVALID;
-    return rc == HFD_OK ? hfd_txn_check(tx, err) : rc;
+    return rc == HFD_OK ? hfd_txn_check(tx, NULL, err) : rc;
 }
 
 static hfd_rc list_records(struct world *w)

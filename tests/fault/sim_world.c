@@ -8,17 +8,14 @@
 
 #include "driver/backend/embedded.h"
 #include "driver/base/check.h"
-#include "driver/core/guresid.h"
-#include "driver/core/keyring_int.h"
+#include "driver/core/driver.h"
+#include "driver/core/keyring.h"
+#include "store/rows_history.h"
+#include "store/rows_resource.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
 #include "store/unit.h"
 #include "tests/lib/faultvfs.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
-#include "store/rows_history.h"
-#include "store/rows_resource.h"
-#include "store/rows_part.h"
 
 const char *const sim_names[SIM_WHO] = {"sim-0", "sim-1", "sim-2"};
 
@@ -115,7 +112,7 @@ static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64
     s->driver.fleet.tombstone_us = deadline_us;
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         for (int op = 0; op < HFD_OP_COUNT; op++) {
-            s->driver.estimate_us[kind][op] = estimate_us;
+            s->driver.estimate_us[op] = estimate_us;
             s->driver.deadline_us[kind][op] = deadline_us;
         }
     }

@@ -7,9 +7,9 @@
  * the worlds and the store.
  */
 #include "driver/base/log.h"
-#include "driver/core/feed.h"
+#include "driver/core/history.h"
 #include "driver/core/input.h"
-#include "driver/core/wants.h"
+#include "driver/core/resource.h"
 #include "store/db.h"
 #include "store/roots.h"
 #include "store/rows_history.h"

@@ -10,6 +10,7 @@
  *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever, as printed
  */
 #include "driver/core/cookie.h"
+#include "schemas/compile.h"
 #include "tests/fault/domain.h"
 
 #include <fcntl.h>
@@ -22,23 +23,22 @@
 #include <cmocka.h>
 
 #include "driver/base/base.h"
-#include "driver/core/keyring_file.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/core/keyring_file.h"
+#include "driver/fleet/search.h"
 #include "handlers/settings/settings.h"
 #include "handlers/settings/settings_show.h"
-#include "driver/fleet/search.h"
-#include "driver/fleet/search_order.h"
 #include "schemas/documents.h"
 #include "schemas/openapi.h"
 #include "schemas/spec.h"
+#include "store/rows_fleet.h"
 #include "store/search.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "tests/fault/memory.h"
 #include "tests/fault/wrap_memory.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/scene.h"
-#include "store/rows_fleet.h"
 
 #define STRIDE 8
 #define DOMAIN_WIDER 24 /* so many times the stride there: a run has some 40,000 allocations */
@@ -106,7 +106,7 @@ static hfd_rc settings(struct world *w)
     if (rc != HFD_OK)
         return rc;
     hfd_buf_init(&b, (size_t)1 << 20);
-    hfd_settings_show(s, true, &b);
+    hfd_settings_show(s, &(struct hfd_settings_form){.origins = true}, &b);
     hfd_settings_help(&b, true);
     rc = hfd_buf_finish(&b, &text, &w->err);
     hfd_buf_fini(&b);

@@ -7,9 +7,9 @@
  *   test_passes             a share of the allocations, another one with each --seed
  *   test_passes --stride N  one allocation in N, on average; 1 = every one
  */
-#include "driver/backend/remote/work.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/wire.h"
+#include "driver/backend/remote/work.h"
 #include "driver/core/cookie.h"
 #include "tests/fault/options.h"
 #include "tests/fault/wrap_memory.h"
@@ -24,8 +24,9 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/remote/http.h"
 #include "driver/base/log.h"
-#include "store/rows_orphan.h"
+#include "store/rows_fleet.h"
 
 #define STRIDE 96
 #define ROUNDS_MAX 400

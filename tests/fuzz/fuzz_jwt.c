@@ -2,10 +2,11 @@
  * JSON Web Tokens and sets of keys: hostile text breaks no parser, and is no good token. No byte of
  * a signed token can be changed.
  */
+#include "handlers/auth/token.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"
-#include "handlers/auth/credential.h"
+#include "handlers/auth/decide.h"
 #include "handlers/auth/trust.h"
 
 /* Made with `openssl genpkey`; its private half is gone. */
@@ -30,8 +31,9 @@ static const char signed_token[] =
 
 static struct hfd_trust *make_trust(void)
 {
-    static struct hfd_issuer issuer = {
-        .issuer_url = {"i", 1}, .identity_claim = {"sub", 3}, .scopes = HFD_SCOPE_BIT(VIEW)};
+    static struct hfd_issuer issuer = {.issuer_url = {"i", 1},
+                                       .identity_claim = {"sub", 3},
+                                       .grant = {.scopes = HFD_SCOPE_BIT(VIEW)}};
     static struct hfd_issuer_list issuers = {&issuer, 1};
     struct hfd_trust *trust = hfd_trust_new(&issuers);
     struct hfd_err err;
@@ -42,6 +44,16 @@ static struct hfd_trust *make_trust(void)
     return trust;
 }
 
+static const struct hfd_keyset *no_tokens(void)
+{
+    static struct hfd_keyset *set;
+    const struct hfd_token_list none = {.count = 0};
+
+    if (set == NULL)
+        HFD_ASSERT(hfd_keyset_new(&none, &set, NULL) == HFD_OK);
+    return set;
+}
+
 /* The last character may carry unused bits. */
 static void changed_is_no_good(const struct hfd_trust *trust, hfd_slice in)
 {
@@ -50,15 +62,16 @@ static void changed_is_no_good(const struct hfd_trust *trust, hfd_slice in)
     size_t at;
 
     memcpy(text, signed_token, sizeof(text));
-    HFD_ASSERT(hfd_trust_check(trust, HFD_SLICE(signed_token), 1, &answer) == HFD_OK);
-    HFD_ASSERT(answer.fault == HFD_AUTH_NONE && answer.scopes == HFD_SCOPE_BIT(DRIVER));
+    HFD_ASSERT(hfd_trust_check(trust, no_tokens(), HFD_SLICE(signed_token), 1, &answer) == HFD_OK);
+    HFD_ASSERT(answer.fault == HFD_AUTH_NONE && answer.grant.scopes == HFD_SCOPE_BIT(DRIVER));
     if (in.len < 3)
         return;
     at = ((size_t)(unsigned char)in.p[0] << 8 | (unsigned char)in.p[1]) % (sizeof(text) - 3);
     if (text[at] == in.p[2])
         return;
     text[at] = in.p[2];
-    if (hfd_trust_check(trust, (hfd_slice){text, sizeof(text) - 1}, 1, &answer) == HFD_OK)
+    if (hfd_trust_check(trust, no_tokens(), (hfd_slice){text, sizeof(text) - 1}, 1, &answer) ==
+        HFD_OK)
         HFD_ASSERT(answer.fault != HFD_AUTH_NONE);
 }
 
@@ -69,10 +82,35 @@ static void keys_are_read(hfd_slice in)
 
     if (hfd_jwk_parse_set(in, &keys, &err) != HFD_OK)
         return;
-    HFD_ASSERT(keys.count > 0 && keys.count <= HFD_JWK_MAX);
+    HFD_ASSERT(keys.count > 0);
     for (size_t i = 0; i < keys.count; i++)
         HFD_ASSERT(!hfd_jwk_verify(&keys.items[i], in, (const unsigned char *)in.p, 64));
     hfd_jwk_list_fini(&keys);
+}
+
+/* A PEM text that is refused leaves no key behind. */
+static void pem_is_read(hfd_slice in)
+{
+    struct hfd_jwk_list keys = {.count = 0};
+
+    if (hfd_jwk_add_pem(&keys, in, NULL) != HFD_OK)
+        HFD_ASSERT(keys.count == 0);
+    hfd_jwk_list_fini(&keys);
+}
+
+/* Scopes that are read are the same when they are written and read again. */
+static void grants_are_read(hfd_slice in)
+{
+    struct hfd_grant grant, again;
+    struct hfd_buf b;
+
+    if (hfd_grant_parse(in, &grant, NULL) != HFD_OK)
+        return;
+    hfd_buf_init(&b, 2 * FUZZ_ARENA_BYTES);
+    hfd_grant_format(&b, &grant, false);
+    HFD_ASSERT(b.rc != HFD_OK || hfd_grant_parse(hfd_buf_slice(&b), &again, NULL) == HFD_OK);
+    HFD_ASSERT(b.rc != HFD_OK || again.scopes == grant.scopes);
+    hfd_buf_fini(&b);
 }
 
 static void credentials_are_read(hfd_slice in)
@@ -97,12 +135,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (trust == NULL)
         trust = make_trust();
-    if (!hfd_slice_is(in, signed_token) && hfd_trust_check(trust, in, 1, &answer) == HFD_OK)
+    if (!hfd_slice_is(in, signed_token) &&
+        hfd_trust_check(trust, no_tokens(), in, 1, &answer) == HFD_OK)
         HFD_ASSERT(answer.fault != HFD_AUTH_NONE);
     changed_is_no_good(trust, in);
     if (size >= 64)
         keys_are_read(in);
     credentials_are_read(in);
+    pem_is_read(in);
+    grants_are_read(in);
     hfd_arena_init(&mem, FUZZ_ARENA_BYTES);
     if (hfd_issuers_parse(in, "issuers", &mem, &issuers, &err) == HFD_OK)
         HFD_ASSERT(issuers.count > 0);

@@ -5,9 +5,8 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "driver/base/check.h"
-#include "driver/health/event.h"
-#include "driver/health/read.h"
-#include "driver/health/show.h"
+#include "driver/health/document.h"
+#include "driver/health/verdict.h"
 
 static void judge(const struct hfd_health_reading *given, bool stale, struct hfd_arena *mem)
 {

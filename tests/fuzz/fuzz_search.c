@@ -8,7 +8,6 @@
 
 #include "driver/base/check.h"
 #include "driver/fleet/search.h"
-#include "driver/fleet/search_order.h"
 
 static bool is_plain(hfd_slice name)
 {

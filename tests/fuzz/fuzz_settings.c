@@ -34,7 +34,7 @@ static hfd_slice shown(struct hfd_buf *b, bool origins, const struct hfd_setting
     hfd_slice out;
 
     hfd_buf_init(b, FUZZ_ARENA_BYTES);
-    hfd_settings_show(settings, origins, b);
+    hfd_settings_show(settings, &(struct hfd_settings_form){.origins = origins}, b);
     HFD_ASSERT(hfd_buf_finish(b, &out, &err) == HFD_OK);
     return out;
 }

@@ -7,7 +7,7 @@
 #include "driver/base/buf.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/core/guresid.h"
+#include "driver/core/driver.h"
 
 #include <stdio.h>
 

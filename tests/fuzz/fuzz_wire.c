@@ -6,6 +6,7 @@
 
 #include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
+#include "driver/fleet/condition.h"
 #include "store/rows_report.h"
 
 static void read_resource(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem)

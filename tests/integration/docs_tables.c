@@ -10,7 +10,9 @@
 #include "driver/health/rules.h"
 #include "handlers/auth/scope.h"
 #include "handlers/cli/cli.h"
-#include "handlers/client/check_rules.h"
+#include "handlers/http/route.h"
+#include "handlers/http/routes.h"
+#include "handlers/settings/settings_show.h"
 
 /* ---- the life cycle ---- */
 
@@ -141,28 +143,64 @@ static void print_pacemaker_rules(void)
 
 /* ---- scopes ---- */
 
-static void print_scopes(void)
-{
 #define ROW_(name, text, may) {text, may},
-    static const struct {
-        const char *scope, *may;
-    } rows[] = {HFD_SCOPE_LIST(ROW_)};
+static const struct {
+    const char *scope, *may;
+} scopes[] = {HFD_SCOPE_LIST(ROW_)};
 #undef ROW_
 
+static void print_scopes(void)
+{
     printf("| scope | may |\n|---|---|\n");
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        printf("| %s | %s |\n", rows[i].scope, rows[i].may);
+    for (size_t i = 0; i < HFD_SCOPE_COUNT; i++)
+        printf("| %s | %s |\n", scopes[i].scope, scopes[i].may);
 }
 
-/* ---- the conformance check ---- */
-
-static void print_check_rules(void)
+static void print_need(enum hfd_need need)
 {
-    printf("| rule | level | text | source |\n|---|---|---|---|\n");
-    for (size_t i = 0; i < HFD_CHECK_RULE_COUNT; i++)
-        printf("| %s | %s | %s | %s |\n", hfd_check_rules[i].id,
-               hfd_check_level_name(hfd_check_rules[i].level), hfd_check_rules[i].text,
-               hfd_check_rules[i].source);
+    const char *comma = "";
+
+    if (need == HFD_NEED_OPEN)
+        printf("open to all");
+    for (unsigned i = 0; need != HFD_NEED_OPEN && i < HFD_SCOPE_COUNT; i++) {
+        if (!hfd_need_is_met(need, 1u << i))
+            continue;
+        printf("%s%s", comma, scopes[i].scope);
+        comma = ", ";
+    }
+}
+
+/* Methods of one path with the same need share a row. */
+static void print_routes(void)
+{
+    printf("| listener | path | scopes | methods |\n|---|---|---|---|");
+    for (size_t i = 0; i < hfd_route_count; i++) {
+        const struct hfd_route *r = &hfd_routes[i], *last = i > 0 ? r - 1 : NULL;
+        const char *method = hfd_method_name(r->method);
+
+        if (last != NULL && last->listener == r->listener && last->need == r->need &&
+            strcmp(last->pattern, r->pattern) == 0) {
+            printf(", %s", method);
+            continue;
+        }
+        printf("%s\n| %s | `%s` | ", last != NULL ? " |" : "",
+               r->listener == HFD_LISTENER_OPS ? "ops" : "main", r->pattern);
+        print_need(r->need);
+        printf(" | %s", method);
+    }
+    printf(" |\n");
+}
+
+/* ---- files that settings name ---- */
+
+static void print_files(void)
+{
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, 65536);
+    hfd_settings_files(&b);
+    printf("%.*s", (int)b.len, b.p);
+    hfd_buf_fini(&b);
 }
 
 int main(int argc, char **argv)
@@ -176,7 +214,8 @@ int main(int argc, char **argv)
                   {"exits", print_exits},
                   {"pacemaker-rules", print_pacemaker_rules},
                   {"scopes", print_scopes},
-                  {"check-rules", print_check_rules}};
+                  {"routes", print_routes},
+                  {"files", print_files}};
 
     for (size_t i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (strcmp(argv[1], tables[i].name) == 0) {
@@ -184,7 +223,7 @@ int main(int argc, char **argv)
             return fflush(stdout) == 0 ? 0 : 1;
         }
     }
-    (void)fprintf(stderr, "usage: docs_tables "
-                          "decisions|arrows|metrics|exits|pacemaker-rules|scopes|check-rules\n");
+    (void)fprintf(stderr, "usage: docs_tables decisions|arrows|metrics|exits|pacemaker-rules|"
+                          "scopes|routes|files\n");
     return 2;
 }

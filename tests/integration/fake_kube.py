@@ -46,6 +46,9 @@ IMMUTABLE = {
                   ("arch", "Arch is immutable"))}
 
 
+EDITED = "/Update"  # behind the name of a manager that changed a field, and did not apply it
+
+
 class Refused(Exception):
     """A Status other than success."""
 
@@ -337,7 +340,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 else:
                     to[k] = v
         merge(new, patch)
+        self.edit(key, leaves({"spec": new.get("spec", {})}), leaves({"spec": was.get("spec", {})}))
         return 200, store.put(key, new, was)
+
+    def edit(self, key, new, was):
+        """A manager that changes a field owns it."""
+        owners = self.api.store.owners.setdefault(key, {})
+        name = self.query.get("fieldManager", "unknown")
+        owners.update({p: name + EDITED for p, v in new.items() if was.get(p) != v})
 
     def apply(self, key):
         store, doc = self.api.store, json.loads(self.raw)
@@ -376,8 +386,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         owners, new = target
         lost = [(owners[p], p) for p, v in want.items() if owners.get(p, manager) != manager
                 and leaves(new).get(p) != v]
-        if lost:
-            found = [("FieldManagerConflict", 'conflict with "%s"' % m, "." + ".".join(p))
+        if lost and self.query.get("force") != "true":
+            found = [("FieldManagerConflict", 'conflict with "%s"%s' % (
+                m.replace(EDITED, ""), " using v1" if EDITED in m else ""), "." + ".".join(p))
                      for m, p in lost]
             raise Refused(409, "Conflict", "Apply failed with %d conflict%s" % (
                 len(found), "" if len(found) == 1 else "s"), causes(*found))
@@ -415,6 +426,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     # ---- watches ----
 
     def watch(self, key):
+        if self.api.stream is not None and self.is_ours():
+            self.close_connection = True
+            self.api.stream(self)
+            return
         store, since = self.api.store, int(self.query.get("resourceVersion") or 0)
         end = time.monotonic() + min(int(self.query.get("timeoutSeconds") or 30), 60)
         self.send_response(200)
@@ -478,6 +493,8 @@ class FakeKube:
         # Called with method and path when a request of the program under test was carried out, and
         # before its answer. True: there is no answer.
         self.on_done = None
+        # Called with the handler in place of each watch of the program under test; None = none is.
+        self.stream = None
         self.parts, self.capi = False, "v1beta1"  # PARTS, and the version of the Cluster API
         self.cut, self.era = False, 0
         self.port = free_port()  # down() and up() keep it

@@ -3,13 +3,14 @@ import html.parser
 
 
 class Page(html.parser.HTMLParser):
-    """Elements left open, ids, targets, tags, inline styles, attributes."""
+    """Elements left open, ids, targets, scripts, tags, inline styles, attributes."""
 
-    VOID = ("meta", "br")
+    VOID = ("meta", "br", "input")
 
     def __init__(self, text):
         super().__init__()
         self.open, self.ids, self.hrefs, self.styles = [], [], [], []
+        self.sources = []
         self.tags, self.attributes = set(), set()
         self.feed(text)
 
@@ -18,6 +19,7 @@ class Page(html.parser.HTMLParser):
         self.attributes.update(k for k, _ in attrs)
         self.ids += [v for k, v in attrs if k == "id"]
         self.hrefs += [v for k, v in attrs if k in ("href", "src", "action")]
+        self.sources += [v for k, v in attrs if k == "src"]
         if tag not in self.VOID:
             self.open.append(tag)
 

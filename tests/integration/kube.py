@@ -113,6 +113,8 @@ class Operator:
 
         self.broken = {}  # object name -> conditions that replace others
 
+        self.partial = set()  # names of clusters whose rollout stays Partial
+
         self.keep = set()    # names of objects whose finalizer stays
         self.asleep = False  # writes nothing
         self.frozen = set()  # names of objects whose status stays as it is
@@ -238,7 +240,8 @@ class Operator:
         paused = obj["spec"].get("pausedUntil") in ("true", "True")
         reached = [s for s in STAGES if self._passed(name, s)]
         nodes = "Nodes" in reached
-        done = "2026-01-01T00:00:00Z" if nodes else None
+        whole = nodes and name not in self.partial
+        done = "2026-01-01T00:00:00Z" if whole else None
         conditions = [
             condition("ReconciliationActive", "False" if paused else "True",
                       "ReconciliationPaused" if paused else "AsExpected", generation=generation),
@@ -249,7 +252,7 @@ class Operator:
             condition("Degraded", "True", "NotYet", "some components are missing",
                       generation=generation),
             condition("SomethingNew", "False", "Whatever", "a type that nobody knows"),
-            condition("ClusterVersionSucceeding", "True" if nodes else "Unknown", "FromVersion",
+            condition("ClusterVersionSucceeding", "True" if whole else "Unknown", "FromVersion",
                       generation=generation),
         ]
         for stage in STAGES[1:-1]:
@@ -263,7 +266,7 @@ class Operator:
                   "version": {"desired": {"image": image, "version": "4.20.0"},
                               "observedGeneration": generation,
                               "availableUpdates": None,
-                              "history": [{"state": "Completed" if nodes else "Partial",
+                              "history": [{"state": "Completed" if whole else "Partial",
                                            "image": image, "version": "4.20.0", "verified": False,
                                            "startedTime": "2026-01-01T00:00:00Z",
                                            "completionTime": done}]}}
@@ -305,7 +308,8 @@ class Operator:
                                             generation=generation))
             return status
         is_on = "True" if nodes and replicas > 0 else "False"
-        reason = ("AsExpected", "NodePool set to no replicas") if replicas == 0 else \
+        reason = ("NotFound", "No Machines are created") if spec.get("autoScaling") and not nodes \
+            else ("AsExpected", "NodePool set to no replicas") if replicas == 0 else \
             ("AsExpected", "") if nodes else ("Provisioning", "machines are being made")
         for kind in ("AllMachinesReady", "AllNodesHealthy"):
             conditions.append(condition(kind, is_on, *reason, generation=generation))

@@ -29,14 +29,17 @@ import time
 import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.append(os.path.join(ROOT, "tests", "lib"))
+sys.path += [os.path.join(ROOT, "tests", name) for name in ("lib", "contract")]
 
+import check  # noqa: E402
+import record  # noqa: E402
 from ports import free_port  # noqa: E402, F401
 
 BASE = "/api/hyperfleet/v1"
 LABEL = "humanitec_guresid"
-SET_COOKIE = "Set-Humanitec-Driver-Cookie"
-COOKIE = "Humanitec-Driver-Cookie"
+RECORDS = record.start()
+CHECK = check.__file__  # the program that tries any driver
+COOKIE, SET_COOKIE = check.COOKIE, check.SET_COOKIE
 CLUSTER_ADAPTERS = ("validation", "dns", "pullsecret", "hypershift")
 NODEPOOL_ADAPTERS = ("validation", "hypershift")
 # Sanitizer builds are slower and say by how much.
@@ -47,11 +50,6 @@ WAIT_S = 60.0 * TIME_FACTOR
 FILES = 4096  # open files, of a test and of the programs that it starts
 LOG_BYTES = 256 << 10  # what a pipe holds; the program drops lines that find it full
 
-DATETIME = re.compile(
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z"
-    r"|[+-][0-9]{2}:?[0-9]{2}?)?$")
-# The seed's pattern has its anchors swapped and matches nothing; this is what it means.
-ERROR_CODE = re.compile(r"^RES-1[0-9][0-9]$")
 TYPE_NAME = re.compile(r"^(?:[a-z0-9][a-z0-9-]*/)?[a-z0-9][a-z0-9-]+[a-z0-9]$")
 RESOURCE_ID = re.compile(r"^2[0-9a-z]{26}$")
 
@@ -320,6 +318,8 @@ class Server:
         for raw in stream:
             line = raw.decode("utf-8", "replace").rstrip("\n")
             self.lines.append(line)
+            if RECORDS:
+                record.note("line", line)
             if not is_log:
                 continue
             try:
@@ -507,6 +507,8 @@ class Client:
             self.close()
             raise
         self.last = answer
+        if RECORDS:
+            record.answer(method, path, resp.status, resp.getheaders(), answer.body)
         return answer
 
     def request(self, method, path, body=None, headers=None):
@@ -736,6 +738,18 @@ class Fleet:
                 self.finalize(part)
 
 
+def lose_rows(server, *gids):
+    """The server is stopped, its rows of these resources are gone, and it is started again: what
+    HyperFleet has of them are orphans.
+    """
+    server.sigterm()
+    named = ", ".join("'%s'" % gid for gid in gids)
+    server.place.write("".join(
+        "DELETE FROM %s WHERE %s IN (%s);" % (table, column, named)
+        for table, column in (("part", "guresid"), ("resource", "guresid"), ("history", "id"))))
+    server.start()
+
+
 def conditions_of(resource):
     """Condition type -> condition."""
     found = {}
@@ -824,13 +838,14 @@ class Case(unittest.TestCase):
         return answer
 
     def checked(self, method, gid, a):
-        """Checks the rules that every answer of the driver contract keeps."""
+        """Every answer keeps the rules of the Driver API, and those of our own."""
         allowed = {"PUT": (200, 202, 400, 409, 413, 503), "GET": (200, 202, 400, 404, 503),
                    "DELETE": (202, 204, 400, 503)}[method]
         self.assertIn(a.status, allowed, "status of a %s" % method)
-        if a.status == 204:
-            self.assertEqual(a.body, b"", "204 has no body")
-        else:
+        # 413 and 503 are no answers of a driver.
+        if a.status not in (413, 503):
+            self.assertEqual(check.broken(check.judgements(check.Asked(method, gid), a)), [])
+        if a.status != 204:
             self.assertEqual((a.header("Content-Type") or "").split(";")[0], "application/json",
                              "Content-Type")
         if a.status == 200:
@@ -858,17 +873,14 @@ class Case(unittest.TestCase):
     def check_cookie(self, cookie):
         self.assertIsNotNone(cookie, "%s is missing" % SET_COOKIE)
         self.assertRegex(cookie, r"^[A-Za-z0-9_-]+$", "the cookie is base64url")
-        self.assertLess(len(cookie), 10240, "the cookie is shorter than 10,240 bytes")
 
     def check_hint(self, doc, status=None):
-        """AsyncProgressHint."""
-        self.assertIsInstance(doc, dict)
-        self.assertIn(doc.get("status"), ("creating", "updating", "deleting"), "hint.status")
+        """AsyncProgressHint: ours has all members."""
+        self.assertIn("status", doc)
         if status is not None:
             self.assertEqual(doc["status"], status, "hint.status")
         for key in ("estimated_completion_time", "timeout", "timeout_deadline", "current_time"):
             self.assertIsInstance(doc.get(key), str, "hint.%s" % key)
-            self.assertRegex(doc[key], DATETIME, "hint.%s" % key)
             self.assertRegex(doc[key], r"^[0-9T:-]+Z$", "hint.%s is UTC in whole seconds" % key)
         times = {k: parse_time(doc[k])
                  for k in ("estimated_completion_time", "timeout", "current_time")}
@@ -878,15 +890,10 @@ class Case(unittest.TestCase):
         if "message" in doc:
             self.assertRegex(doc["message"], r"^[^\x00-\x1f]+$", "hint.message is one line")
             self.assertLessEqual(len(doc["message"].encode("utf-8")), 500, "hint.message")
-        self.assertGreaterEqual(times["estimated_completion_time"], times["current_time"],
-                                "an estimate is never in the past")
 
     def check_error(self, doc, code=None):
         """Error."""
-        self.assertIsInstance(doc, dict)
-        self.assertIsInstance(doc.get("error"), str, "error.error")
-        self.assertRegex(doc["error"], ERROR_CODE)
-        self.assertIsInstance(doc.get("message"), str, "error.message")
+        self.assertEqual(check.broken(check.error_judgements(None, doc)), [])
         self.assertGreater(len(doc["message"]), 10, "error.message says something")
         self.assertLessEqual(len(doc["message"]), 600, "error.message is a sentence, not a dump")
         if code is not None:
@@ -899,8 +906,7 @@ class Case(unittest.TestCase):
                 self.assertEqual(sorted(error), ["field", "message"])
 
     def check_output(self, doc, gid):
-        """OutputData."""
-        self.assertIsInstance(doc, dict)
+        """OutputData: ours has all members."""
         self.assertEqual(doc.get("id"), gid, "output.id")
         self.assertRegex(doc.get("type") or "", TYPE_NAME, "output.type")
         self.assertIsInstance(doc.get("resource"), dict, "output.resource")
@@ -973,9 +979,12 @@ class Case(unittest.TestCase):
 
 def run(*args, env=None, timeout_s=90 * TIME_FACTOR, cwd=None):
     """Runs the program with arguments to its end."""
-    return subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL,
+    done = subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           timeout=timeout_s, text=True, errors="replace", cwd=cwd)
+    if RECORDS:
+        record.note("command %d" % done.returncode, *args, done.stdout, done.stderr)
+    return done
 
 
 def doctor(place, *flags):

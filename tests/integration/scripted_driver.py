@@ -38,6 +38,7 @@ class Driver:
         self.deleted = set()
         self.putting = 0
         self.count = 0
+        self.instances = {}  # cookie -> a resource of its own, of a driver that makes two
 
     def is_wrong(self, *names):
         return self.wrong in names
@@ -45,13 +46,17 @@ class Driver:
     # Documents ------------------------------------------------------------------------------------
 
     def hint(self, r):
+        if self.is_wrong("empty hint"):
+            return {}
+        if self.is_wrong("output hint"):
+            return self.output("", r) | {"id": r["gid"]}
         estimate, timeout = 5, "2099-01-01T00:00:00Z"
         doc = {"status": r["op"], "timeout": timeout, "current_time": time_text(0)}
         if self.is_wrong("past"):
             estimate = -60
         doc["estimated_completion_time"] = time_text(estimate)
         if self.is_wrong("beyond"):
-            doc["timeout"] = "2020-01-01T00:00:00Z"
+            doc["estimated_completion_time"] = "2100-01-01T00:00:00Z"
         if self.is_wrong("moving"):
             self.count += 1
             doc["timeout"] = time_text(1000 + 10 * self.count)
@@ -69,7 +74,8 @@ class Driver:
 
     def output(self, gid, r):
         doc = {"id": gid, "type": r["body"]["type"], "manifests": [],
-               "resource": {"values": {"n": r["body"]["n"]}, "secrets": {}}}
+               "resource": {"values": {"n": r["body"]["n"], "instance": r["instance"]},
+                            "secrets": {"key": "ssh-secret"}}}
         if self.is_wrong("values"):
             doc["resource"]["values"] = []
         if self.is_wrong("id"):
@@ -98,6 +104,8 @@ class Driver:
         return Answer(status, doc)
 
     def cookie(self, gid):
+        if self.wrong.startswith("two"):
+            return self.resources[gid]["cookie"]
         if self.is_wrong("long cookie"):
             return "A" * 10240
         if self.is_wrong("odd cookie"):
@@ -117,7 +125,10 @@ class Driver:
             raise Answer(404)
         if value is None or self.is_wrong("any cookie", "new cookies", "long cookie"):
             return
-        if value != self.cookie(gid):
+        if self.wrong.startswith("two"):
+            if value not in self.instances:
+                raise self.error("the cookie is not ours")
+        elif value != self.cookie(gid):
             raise self.error("the cookie is not ours")
 
     def advance(self, gid, r):
@@ -128,15 +139,32 @@ class Driver:
         if r["polls"] < POLLS:
             return
         if r["op"] == "deleting":
-            del self.resources[gid]
+            del self.instances[r["cookie"]]
+            if self.resources.get(gid) is r:
+                del self.resources[gid]
             self.deleted.add(gid)
         elif r["op"] == "creating" and self.is_wrong("never made"):
             r["failed"] = True
         r["op"] = None
 
+    def make(self, gid, body, op):
+        """Makes an instance, or changes the one that there is."""
+        r = self.resources.get(gid)
+        if r is None or op == "creating":
+            self.count += 1
+            r = {"instance": self.count, "gid": gid,
+                 "cookie": base64.b64encode(b"%d" % self.count).decode()}
+        self.resources[gid] = self.instances[r["cookie"]] = r
+        r.update({"body": body, "op": op, "polls": 0})
+
     def begin(self, gid, body, op):
-        self.resources[gid] = {"body": body, "op": op, "polls": 0}
+        self.make(gid, body, op)
         raise Answer(202, self.hint(self.resources[gid]), self.cookie(gid))
+
+    def find(self, gid, headers):
+        """The resource that is meant: by its id, or by the cookie in a driver that makes two."""
+        r = self.instances.get(headers.get(COOKIE)) if self.wrong.startswith("two") else None
+        return r if r is not None and r["gid"] == gid else self.resources.get(gid)
 
     def read_order(self, gid, raw):
         try:
@@ -147,7 +175,7 @@ class Driver:
             raise self.error("not an object", 422 if self.is_wrong("422 array") else 400)
         if not isinstance(body.get("type"), str):
             if self.is_wrong("keeps"):
-                self.resources[gid] = {"body": {"type": "x", "n": 0}, "op": "creating", "polls": 0}
+                self.make(gid, {"type": "x", "n": 0}, "creating")
             raise self.error("type is no string", 422 if self.is_wrong("422 type") else 400)
         return body
 
@@ -155,9 +183,10 @@ class Driver:
         if not raw and self.is_wrong("422 none"):
             raise self.error("no body", 422)
         body = self.read_order(gid, raw or b"")
-        r = self.resources.get(gid)
+        r = self.find(gid, headers)
         if r is None:
             self.create(gid, body)
+        self.make_two(gid, r, body, headers)
         if COOKIE in headers and not self.is_wrong("cookie name"):
             self.check_cookie(gid, headers)
         same = r["body"] == body
@@ -167,17 +196,31 @@ class Driver:
             self.put_in_progress(gid, r, same)
         if r.get("failed"):
             raise self.error("it failed")
-        if same and self.is_wrong("starts over"):
+        if same and (self.is_wrong("starts over") or
+                     self.is_wrong("updates again") and body["n"] == 2):
             self.begin(gid, body, "updating")
         if same:
             raise Answer(200, self.output(gid, r), self.cookie(gid))
         if self.is_wrong("no update"):
             raise self.error("it cannot change")
+        if self.is_wrong("refuses updates"):
+            raise Answer(400, {"error": "RES-106", "message": "it cannot change"})
         self.begin(gid, body, "updating")
+
+    def make_two(self, gid, r, body, headers):
+        """Another instance, where there should be one."""
+        same, making = r["body"] == body, r["op"] == "creating"
+        if same and (self.is_wrong("two by a PUT again") and making or
+                     self.is_wrong("two without cookie") and COOKIE not in headers):
+            self.begin(gid, body, "creating")
+        if same and r["op"] is None and self.is_wrong("two when ready"):
+            self.make(gid, body, "creating")
+            self.resources[gid]["op"] = None
+            raise Answer(200, self.output(gid, self.resources[gid]), self.cookie(gid))
 
     def create(self, gid, body):
         if self.is_wrong("refpy"):
-            self.resources[gid] = {"body": body, "op": None, "polls": 0}
+            self.make(gid, body, None)
             raise Answer(200, self.output(gid, self.resources[gid]), self.cookie(gid))
         if self.is_wrong("201"):
             raise Answer(201, {}, self.cookie(gid))
@@ -185,10 +228,12 @@ class Driver:
             raise Answer(409, busy_hint(), self.cookie(gid))
         if self.is_wrong("no new update") and body["n"] == 2:
             raise self.error("there is nothing to update")
+        if self.is_wrong("taken"):
+            raise self.error("the name 'shop' is taken by a cluster: choose another name")
         if self.is_wrong("once") and gid in self.deleted:
             raise self.error("it was deleted")
         if self.is_wrong("refgo"):
-            self.resources[gid] = {"body": body, "op": "creating", "polls": 0}
+            self.make(gid, body, "creating")
             raise Answer(202, self.output(gid, self.resources[gid]), self.cookie(gid))
         self.begin(gid, body, "creating")
 
@@ -201,12 +246,14 @@ class Driver:
             raise Answer(202 if r["op"] else 200, doc, self.cookie(gid))
         if self.is_wrong("400 other"):
             raise self.error("not now")
+        if self.is_wrong("refuses updates"):
+            raise Answer(400, {"error": "RES-106", "message": "it cannot change"})
         raise Answer(409, self.hint(r), self.cookie(gid))
 
     def get(self, gid, headers):
         if self.is_wrong("no GET", "refgo", "refpy"):
             raise Answer(405)
-        r = self.resources.get(gid)
+        r = self.find(gid, headers)
         if r is None:
             if self.is_wrong("500"):
                 raise Answer(500, {})
@@ -223,7 +270,7 @@ class Driver:
         self.get_after(gid, r)
 
     def get_after(self, gid, r):
-        if gid not in self.resources:
+        if self.is_gone(r):
             raise Answer(404)
         if r.get("failed"):
             raise self.error("it failed")
@@ -232,13 +279,14 @@ class Driver:
         if r["op"]:
             raise Answer(202, self.hint(r))
         r["seen"] = r.get("seen", 0) + 1
-        if self.is_wrong("forgets") and r["seen"] > 1:
+        if self.is_wrong("forgets") and r["seen"] > 1 and r["body"]["n"] == 1:
             raise Answer(404)
         raise Answer(200, self.output(gid, r))
 
     def delete(self, gid, headers):
-        r = self.resources.get(gid)
-        if self.is_wrong("refpy") and COOKIE not in headers:
+        r = self.find(gid, headers)
+        if COOKIE not in headers and (self.is_wrong("refpy") or
+                                      self.is_wrong("500 without cookie") and r is not None):
             raise Answer(500, {})
         if r is None:
             if self.is_wrong("404", "refgo", "refpy") and gid not in self.deleted:
@@ -256,12 +304,15 @@ class Driver:
                 self.advance(gid, r)
                 raise self.error("it is being deleted")
             self.advance(gid, r)
-            if self.is_wrong("not deleted") and gid not in self.resources:
+            if self.is_wrong("not deleted") and self.is_gone(r):
                 self.wrong = ""
                 raise self.error("it could not be deleted")
-            raise self.gone() if gid not in self.resources else Answer(202, self.hint(r))
+            raise self.gone() if self.is_gone(r) else Answer(202, self.hint(r))
         r["op"], r["polls"], r["failed"] = "deleting", 0, False
         raise Answer(202, self.hint(r))
+
+    def is_gone(self, r):
+        return r["cookie"] not in self.instances
 
     def gone(self):
         if self.is_wrong("204 body"):
@@ -281,9 +332,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         raw = self.rfile.read(int(length)) if length else None
         gid = self.path.lstrip("/")
         d = self.driver
+        if d.is_wrong("hangs up") and raw and raw[-1:] not in b"]}":
+            self.close_connection = True
+            return
         try:
-            if self.command == "PUT" and d.is_wrong("one at a time"):
+            if d.is_wrong("always 503"):
+                raise Answer(503)
+            if self.command == "PUT" and d.is_wrong("one at a time", "500 together"):
                 self.count_puts()
+            if self.command == "PUT" and d.is_wrong("two together"):
+                self.make_together(gid, raw)
             with d.lock:
                 if self.command == "PUT":
                     d.put(gid, raw, self.headers)
@@ -303,7 +361,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with d.lock:
             d.putting -= 1
         if busy:
-            raise Answer(409, busy_hint())
+            raise Answer(409, busy_hint()) if d.wrong == "one at a time" else Answer(500, {})
+
+    def make_together(self, gid, raw):
+        """PUTs at the same time find nothing, and each makes what it orders."""
+        d = self.driver
+        with d.lock:
+            absent = gid not in d.resources
+        time.sleep(d.pause_s if absent else 0)
+        if absent and b'"n"' in (raw or b""):
+            with d.lock:
+                d.begin(gid, json.loads(raw), "creating")
 
     do_GET = do_PUT = do_DELETE = serve
 
@@ -329,7 +397,8 @@ class Served:
     """A driver on a port of its own."""
 
     def __init__(self, wrong="", pause_s=0.1):
-        handler = type("H", (Handler,), {"driver": Driver(wrong, pause_s)})
+        self.driver = Driver(wrong, pause_s)
+        handler = type("H", (Handler,), {"driver": self.driver})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
         self.url = "http://127.0.0.1:%d" % self.server.server_address[1]

@@ -3,19 +3,23 @@ start off loopback. Written from the table of scopes, not from the program's tab
 """
 import base64
 import concurrent.futures
+import contextlib
 import itertools
 import os
 import re
 import socket
+import sqlite3
 import threading
 import time
 import unittest
 
-from lib import BASE, Client, Server, cluster_input, eventually, guresid, run as run_program
+from lib import (BASE, Client, Server, cluster_input, eventually, guresid, report_body,
+                 run as run_program)
+from pacemaker import document, time_at
 
 SCOPES = ("driver", "fleet-read", "adapter", "fleet-write", "view", "admin")
-OPEN = re.compile(r"^/(livez|alive|readyz|health|healthz|metrics|docs(/.*)?)$"
-                  r"|^/api/hyperfleet/v1/openapi(\.html)?$")
+OPEN = re.compile(r"^/(livez|alive|readyz|health|healthz|metrics|docs(/.*)?|favicon\.ico)$"
+                  r"|^/api/hyperfleet/v1/openapi(\.html|/.*)?$")
 READERS = {"fleet-read", "adapter", "fleet-write", "admin"}
 
 
@@ -51,8 +55,8 @@ def run(*args):
 
 
 def token_create(data, name, scope, *more):
-    status, out, err = run("token", "create", "--name", name, "--scope", scope, "--data", data,
-                           *more)
+    status, out, err = run("token", "create", "--new", "--name", name, "--scope", scope, "--data",
+                           data, *more)
     assert status == 0, (status, out, err)
     return out.strip()
 
@@ -130,6 +134,12 @@ class Matrix(Guarded):
         client.close()
         return found
 
+    def test_start_page(self):
+        """The page at "/" of the main listener needs what its 404 needs: any valid token."""
+        html = {"Accept": "text/html"}
+        self.assertEqual(self.main.get("/", html).status, 401)
+        self.assertEqual(self.main.get("/", dict(html, **bearer(self.tokens["view"]))).status, 200)
+
     def test_every_route(self):
         """Every route x scope x way of logging in is allowed or refused as the table says."""
         count = 0
@@ -184,15 +194,28 @@ class Matrix(Guarded):
             self.assertEqual(answer.status, 401, text[:40])
 
     def test_origin(self):
-        """A page of another origin changes nothing; any Host will do, and reading is free."""
+        """A page of another origin changes nothing, and reads nothing of /admin; any Host will do.
+        """
         evil = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
         for client, path in ((self.main, "/" + guresid()), (self.ops, "/admin/orphans/x")):
             for headers in (evil, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
                 with self.subTest(path=path, headers=headers):
                     answer = client.delete(path, dict(headers, **bearer(self.tokens["admin"])))
                     self.assertEqual(answer.status, 403)
-        self.assertEqual(self.ops.get("/admin/orphans",
-                                      dict(evil, **bearer(self.tokens["admin"]))).status, 200)
+        token = self.tokens["admin"]
+        reads = [path for method, path, _, _ in self.operations()
+                 if method == "GET" and path.startswith("/admin")]
+        self.assertGreaterEqual(len(reads), 4)
+        for path in reads + ["//admin/backup/", "/%61dmin/tokens", "/t/%s/admin/tokens" % token]:
+            for headers in (evil, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
+                for method, auth in itertools.product(("GET", "HEAD"),
+                                                      (bearer(token), basic(token), {})):
+                    with self.subTest(method=method, path=path, headers=headers):
+                        answer = self.ops.request(method, path, None, dict(headers, **auth))
+                        self.assertEqual(answer.status, 403)
+        self.assertEqual(self.ops.get("/admin/orphans", dict({"Sec-Fetch-Site": "none"},
+                                                             **bearer(token))).status, 200)
+        self.assertEqual(self.ops.get("/", dict(evil, **bearer(self.tokens["view"]))).status, 200)
         self.assertEqual(self.main.get("/x", dict(bearer(self.tokens["driver"]),
                                                   Host="driver.example")).status, 404)
         own = {"Host": "driver.example:9", "Origin": "https://driver.example:9"}
@@ -342,6 +365,98 @@ class Failures(Guarded):
         s.close()
         self.assertEqual(self.server.wait(), 0)
         return delay, took
+
+
+class BoundAdapters(Guarded):
+    """Tokens whose scope adapter has names report under these names only."""
+    FLAGS = ("--adapters-pacemaker", "pacemaker")
+
+    def before_start(self):
+        self.dns = token_create(self.server.data, "dns", "adapter=dns")
+        self.two = token_create(self.server.data, "two", "adapter=dns, adapter=pacemaker",
+                                "--scope", "view")
+
+    def test_reports(self):
+        writer = bearer(self.tokens["fleet-write"])
+        made = self.main.post(BASE + "/clusters", {"kind": "Cluster", "name": "bound", "spec": {}},
+                              writer).json
+        pool = self.main.post(made["href"] + "/nodepools",
+                              {"kind": "NodePool", "name": "pool1", "spec": {}}, writer).json
+        flat = BASE + "/nodepools/" + pool["id"]
+        for token, names in ((self.dns, ("dns",)), (self.two, ("dns", "pacemaker")),
+                             (self.tokens["adapter"], ("dns", "pacemaker", "validation"))):
+            for href in (made["href"], pool["href"], flat):
+                for method in "POST", "PUT":
+                    for name in "dns", "validation", "pacemaker", "dns2", "DNS":
+                        body = report_body(name, 1, data={"secrets": {"a": "b"}})
+                        answer = self.main.request(method, href + "/statuses", body, bearer(token))
+                        allowed = name in names or len(names) == 3
+                        with self.subTest(method=method, href=href, name=name, names=names):
+                            self.assertEqual(answer.status == 403, not allowed, answer)
+                            if not allowed:
+                                self.assertEqual(answer.json["code"], "HYPERFLEET-AUZ-001")
+                                self.assertIn("adapter=dns", answer.json["detail"])
+                            elif method == "POST":
+                                self.assertIn(answer.status, (201, 204), answer)
+        listed = self.main.get(made["href"] + "/statuses", writer).json["items"]
+        self.assertTrue({r["adapter"] for r in listed} <= {"dns", "pacemaker", "validation", "dns2",
+                                                           "DNS"})
+        eventually(lambda: any(r.get("reason") == "adapter" and "adapter=dns" in r["error"]
+                               for r in self.server.records()), "the log says so")
+
+    def test_documents(self):
+        """The documents of the pacemaker routes are reports of that adapter."""
+        writer = bearer(self.tokens["fleet-write"])
+        href = self.main.post(BASE + "/clusters",
+                              {"kind": "Cluster", "name": "documents", "spec": {}},
+                              writer).json["href"] + "/pacemaker"
+        doc = document(updated=time_at(-1))
+        for token, allowed in ((self.dns, False), (self.two, True), (self.tokens["adapter"], True)):
+            for method, path in (("POST", href), ("PUT", href + "/status"), ("DELETE", href)):
+                answer = self.main.request(method, path, doc if method != "DELETE" else None,
+                                           bearer(token))
+                with self.subTest(method=method, allowed=allowed):
+                    self.assertEqual(answer.status == 403, not allowed, answer)
+            self.assertIn(self.main.get(href, bearer(token)).status, (200, 404))
+
+    def test_the_lists(self):
+        flags = ("--data", self.server.data, "--ops-listen", "127.0.0.1:%d" % self.server.ops_port)
+        admin = os.path.join(self.server.data, "admin")
+        with open(admin, "w", encoding="ascii") as f:
+            f.write(self.tokens["admin"])
+        os.chmod(admin, 0o600)
+        items = self.ops.get("/admin/tokens", bearer(self.tokens["admin"])).json["items"]
+        self.assertEqual({i["name"]: i["scopes"] for i in items}["two"],
+                         ["adapter=dns", "adapter=pacemaker", "view"])
+        for args in (flags, ("--ops-url", "http://127.0.0.1:%d" % self.server.ops_port,
+                             "--token-file", admin)):
+            status, out, err = run("token", "list", *args)
+            self.assertEqual((status, err), (0, ""))
+            self.assertEqual({l.split()[0]: l.split()[1] for l in out.splitlines()}["two"],
+                             "adapter=dns,adapter=pacemaker,view")
+        for scope in "adapter=", "adapter=a b", "view=dns", "adapter,adapter=dns":
+            status, _, err = run("token", "create", "--name", "x", "--scope", scope, *flags[:2])
+            self.assertEqual(status, 2, scope)
+            self.assertIn("--scope: expected", err)
+
+
+class LastUses(Guarded):
+    def before_start(self):
+        """Rows of more tokens than a file ever has."""
+        self.server.start()
+        self.assertEqual(self.server.sigterm(), 0)
+        with contextlib.closing(sqlite3.connect(os.path.join(self.server.data, "store.db"))) as db:
+            db.executemany("INSERT INTO token_use VALUES (?, 1, 1, 'x')",
+                           [("old-%d" % n,) for n in range(2500)] + [("driver.t",)])
+            db.commit()
+
+    def test_rows_of_others_go(self):
+        """Rows of tokens that are no longer in the file go, those that are in it stay."""
+        self.assertEqual(self.status_of(self.tokens["driver"]), 404)
+        self.assertEqual(self.server.sigterm(), 0)
+        with contextlib.closing(sqlite3.connect(os.path.join(self.server.data, "store.db"))) as db:
+            names = [row[0] for row in db.execute("SELECT name FROM token_use")]
+        self.assertEqual(names, ["driver.t"])
 
 
 class Tokens(Guarded):
@@ -504,6 +619,58 @@ class Start(unittest.TestCase):
         self.assertEqual(run("token", "revoke", "first", "--data", self.server.data)[0], 0)
         eventually(lambda: client.get("/x", bearer(token)).status == 401, "the token is revoked")
         self.assertEqual(client.get("/x").status, 401)
+
+    def test_a_file_that_exists(self):
+        """A tokens file that exists turns authentication on, whatever is in it; nothing is open."""
+        path = os.path.join(self.server.data, "tokens")
+        token_create(self.server.data, "only", "driver")
+        with open(path, "rb") as f:
+            text = f.read()
+        self.assertEqual(run("token", "revoke", "only", "--data", self.server.data)[0], 0)
+        with open(path, "rb") as f:
+            revoked = f.read()
+        for what in (revoked, b"", b"\n", b"\0", text[:1], text[:40], text[:-20], b"damaged\n",
+                     os.mkdir, lambda p: os.symlink("nowhere", p),
+                     lambda p: os.symlink("tokens", p), os.mkfifo):
+            if os.path.isdir(path):
+                os.rmdir(path)
+            else:
+                os.unlink(path)
+            if callable(what):
+                what(path)
+            else:
+                with open(path, "wb") as f:
+                    f.write(what)
+                os.chmod(path, 0o600)
+            with self.subTest(what):
+                self.server.start()
+                client = Client(self.server)
+                self.addCleanup(client.close)
+                self.assertEqual(client.get("/x").status, 401)
+                self.assertEqual(client.get("/t/x/x").status, 401)
+                eventually(lambda: any("no credential is valid" in r["msg"]
+                                       for r in self.server.records()), "the log says so")
+                self.assertEqual(self.server.sigterm(), 0)
+            status, _, err = self.serve()
+            self.assertEqual(status, 2)
+            self.assertIn("no caller has a valid token", err)
+
+    def test_a_file_appears(self):
+        """While the server runs any file turns authentication on; that it is gone does not help."""
+        path = os.path.join(self.server.data, "tokens")
+        for what in (lambda: os.close(os.open(path, os.O_CREAT, 0o600)),
+                     lambda: os.symlink("nowhere", path)):
+            self.server.start()
+            client = Client(self.server)
+            self.addCleanup(client.close)
+            self.assertEqual(client.get("/x").status, 404)
+            what()
+            eventually(lambda c=client: c.get("/x").status == 401, "authentication is on")
+            os.unlink(path)
+            eventually(lambda: any("No such file" in r.get("error", "")
+                                   for r in self.server.records()), "the log says that it is gone")
+            self.assertEqual(client.get("/x").status, 401)
+            self.assertEqual(self.server.sigterm(), 0)
 
     def test_off_loopback(self):
         """Without a usable token the start is refused, and three ways out are named."""

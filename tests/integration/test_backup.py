@@ -2,6 +2,7 @@
 are younger than the backup are found again.
 """
 import calendar
+import contextlib
 import hashlib
 import json
 import os
@@ -230,6 +231,8 @@ class BackUp(Folders):
         self.assertEqual(client.put("/a", cluster_input()).status, 202)
         ops = Client(client.server, ops=True)
         self.addCleanup(ops.close)
+        self.assertIn("disk", [p["kind"] for p in eventually(
+            lambda: ops.get("/healthz").json.get("problems"), "the first look")])
         answer = ops.get("/admin/backup")
         self.assertEqual((answer.status, set(answer.json)), (507, {"error", "message"}))
         done = run("backup", self.file, "--data", os.path.join(small, "data"))
@@ -370,7 +373,7 @@ class Refusals(Folders):
         self.assertIn("there is no key ring. The backup needs these keys: " + wanted[0],
                       self.restore(data, 78))
         self.assertEqual(os.listdir(data), [])
-        self.assertEqual(run("keygen", "--data", data).returncode, 0)
+        self.assertEqual(run("keygen", "--new", "--data", data).returncode, 0)
         self.assertIn("the key ring lacks a key. The backup needs these keys: " + wanted[0],
                       self.restore(data, 78))
         path = os.path.join(data, "keys")
@@ -461,6 +464,73 @@ class Refusals(Folders):
         self.write(whole)
         self.edit(lambda db: db[:68] + b"XXXX" + db[72:])
         self.assertIn("not a database of hyperfleet-driver", self.restore(data, 73))
+
+    def changed_by(self, *statements):
+        """A change of the database in the backup, by a person with a tool of SQLite."""
+        path = os.path.join(self.scratch, "changed.db")
+
+        def change(db):
+            with open(path, "wb") as f:
+                f.write(db)
+            c = sqlite3.connect(path, isolation_level=None)
+            c.execute("PRAGMA writable_schema = ON")
+            for sql in statements:
+                c.execute(sql)
+            c.close()
+            with open(path, "rb") as f:
+                return f.read()
+
+        return change
+
+    def test_objects_of_others(self):
+        """A trigger, view, index, table or column that the program does not make refuses the
+        backup, and no trigger has run. The start and doctor refuse such a folder too. Statistics
+        are no reason.
+        """
+        with open(self.file, "rb") as f:
+            whole = f.read()
+        data = self.folder("others")
+        evil = ("CREATE TRIGGER evil AFTER INSERT ON resource BEGIN DELETE FROM resource "
+                "WHERE guresid <> new.guresid; END")
+        planted = "INSERT INTO sqlite_master VALUES ('%s', '%s', '%s', 0, '%s')"
+        table = ("UPDATE sqlite_master SET sql = replace(sql, '%s', '%s') "
+                 "WHERE type = 'table' AND name = 'resource'")
+        for words, *sql in (
+                ("trigger evil of table resource is not of hyperfleet-driver", evil),
+                ("trigger evil", evil, "PRAGMA user_version = 20"),
+                ("trigger sqlite_stat1", planted % (
+                    "trigger", "sqlite_stat1", "resource",
+                    evil.replace("evil", "sqlite_stat1"))),
+                ("view history_floor", "DROP TABLE history_floor",
+                 "CREATE VIEW history_floor AS SELECT 1 AS one, 2 AS seq"),
+                ("index evil", "CREATE INDEX evil ON resource (length(cookie))"),
+                ("index evil", "CREATE INDEX evil ON resource (cookie)"),
+                ("table evil", "CREATE TABLE evil (x)"),
+                ("table resource", "ALTER TABLE resource ADD COLUMN evil TEXT"),
+                ("expected \"NOT NULL", table % ("NOT NULL,           -- as received", ",")),
+                ("it has \"REFERENCES", table % ("cookie          TEXT   NOT NULL",
+                                            "cookie TEXT NOT NULL REFERENCES part (guresid)")),
+                ("index fleet_owner is missing", "DROP INDEX fleet_owner")):
+            with self.subTest(words):
+                self.write(whole)
+                self.edit(self.changed_by(*sql))
+                self.assertIn(words, self.restore(data, 73))
+        self.write(whole)
+        self.edit(self.changed_by("ANALYZE"))
+        self.restore(data)
+        path = os.path.join(data, "store.db")
+        with contextlib.closing(sqlite3.connect(path)) as c:
+            count = c.execute("SELECT count(*) FROM resource").fetchone()
+            c.execute(evil)
+        for command in ("serve", "doctor"):
+            done = run(command, "--data", data, "--listen", "127.0.0.1:0", "--ops-listen",
+                       "127.0.0.1:0")
+            self.assertEqual(done.returncode, 73 if command == "serve" else 3, done.stderr)
+            self.assertIn("trigger evil of table resource", done.stdout + done.stderr)
+        with contextlib.closing(sqlite3.connect(path)) as c:
+            self.assertEqual(c.execute("SELECT count(*) FROM resource").fetchone(), count)
+            c.execute("DROP TRIGGER evil")
+        self.serve(data)
 
     def test_cut_short(self):
         """A restore clears away the files of one that was killed."""

@@ -1,13 +1,15 @@
-"""`hyperfleet-driver check` on our own server, and on drivers that are wrong in one way each."""
+"""tests/contract/check on our own server, and on drivers that are wrong in one way each."""
 import concurrent.futures
 import json
 import os
+import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
-from lib import Server, clean_env, program
+from lib import CHECK, Server, check, clean_env, eventually
 from scripted_driver import Served
 
 # How a driver is wrong, and the rules that it breaks. The first one names the fault.
@@ -39,9 +41,9 @@ WRONG = {
     "needs cookie": ["C-05"],
     "any cookie": ["C-06"],
     "409 first": ["P-01", "P-07"],
-    "409 same": ["P-02"],
+    "409 same": ["P-02", "P-09"],
     "never made": ["P-03"],
-    "starts over": ["P-04"],
+    "starts over": ["P-04", "P-10"],
     "400 other": ["P-05"],
     "no update": ["P-06"],
     "no new update": ["P-07"],
@@ -66,11 +68,24 @@ WRONG = {
     "422 array": ["X-03", "A-01"],
     "422 type": ["X-04", "A-01"],
     "keeps": ["X-05"],
+    "hangs up": ["A-05", "X-01"],
+    "two by a PUT again": ["I-01", "I-03", "C-04"],
+    "two when ready": ["I-01", "I-02", "C-04"],
+    "two without cookie": ["I-02", "I-03"],
+    "two together": ["I-03"],
+    "updates again": ["P-10"],
+    "500 without cookie": ["D-08", "A-02"],
+    "500 together": ["P-09", "A-02"],
+    # Legal, though another driver does more.
+    "empty hint": ["H-03"],
+    "output hint": ["H-03"],
+    "refuses updates": [],
     # As Humanitec's two reference drivers behave.
     "refgo": ["G-01", "D-01", "D-04", "X-01", "X-02", "X-03", "X-04", "A-01", "H-03"],
-    "refpy": ["G-01", "D-01", "D-04", "X-01", "X-02", "X-03", "X-04", "A-01", "A-02"],
+    "refpy": ["G-01", "D-01", "D-04", "X-01", "X-02", "X-03", "X-04", "A-01", "A-02",
+              "D-08"],
 }
-MAY = {"H-08", "C-05", "C-06"}
+MAY = {"H-03", "H-08", "G-01", "C-05", "C-06"}
 INPUT = {"type": "thing", "n": 1, "name": "n-${id}"}
 
 
@@ -93,7 +108,7 @@ class Check(unittest.TestCase):
         return path
 
     def check(self, *args, env=None):
-        return subprocess.run([program(), "check", *args], stdout=subprocess.PIPE,
+        return subprocess.run([sys.executable, "-B", CHECK, *args], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, env=clean_env(env), timeout=300,
                               check=False)
 
@@ -168,6 +183,72 @@ class Check(unittest.TestCase):
         levels = {r["level"] for r in json.loads(ran.stdout)["rules"]}
         self.assertEqual(levels, {"must", "should"})
 
+    def test_taken_name(self):
+        """A name that is taken is the input's fault: the report says how to mend it, once."""
+        with Served("taken") as served:
+            ran = self.check(served.url, "--input", self.input, "--interval", "10ms", "--json",
+                             "--only", "P-01,P-04,P-09")
+        seen = {r["id"]: r["seen"] for r in json.loads(ran.stdout)["rules"]}
+        self.assertTrue(seen["P-01"].endswith("; use ${id} in the names: see --help"), seen)
+        self.assertEqual(seen["P-04"], "the first PUT was refused")
+        self.assertEqual(json.loads(ran.stdout)["failed"], 1)
+        self.assertIn("${id} in FILE stands for the GUResID", self.check("--help").stdout)
+
+    def test_no_secret(self):
+        """The quote of an output has no secrets in it."""
+        with Served("id") as served:
+            ran = self.check(served.url, "--input", self.input, "--interval", "10ms")
+        self.assertIn('"secrets": "[redacted]"', ran.stdout)
+        self.assertNotIn("ssh-secret", ran.stdout)
+
+    def test_rules_and_ids(self):
+        """--list prints the rules; --id begins the GUResIDs."""
+        ran = self.check("--list")
+        self.assertEqual(ran.returncode, 0)
+        self.assertEqual(len(ran.stdout.splitlines()), len(check.RULES))
+        self.assertIn("D-04  must    DELETE of what was deleted is 204 (DELETE 204)\n", ran.stdout)
+        with Served() as served:
+            ran = self.check(served.url, "--input", self.input, "--interval", "10ms", "--id", "ci")
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+        self.assertRegex(ran.stderr, "(?m)^check: creates ci-[0-9a-f]{8}$")
+
+    def test_report_file(self):
+        """A link or a pipe in the place of the report stays as it is; nothing waits for it."""
+        target = self.file("target", "theirs")
+        link, pipe = (os.path.join(self.folder.name, name) for name in ("link", "pipe"))
+        os.symlink(target, link)
+        os.mkfifo(pipe)
+        with Served() as served:
+            for path in (link, pipe):
+                ran = self.check(served.url, "--input", self.input, "--interval", "10ms",
+                                 "--only", "G-01", "--junit", path)
+                self.assertEqual(ran.returncode, 1, ran.stderr)
+                self.assertIn("cannot write the report", ran.stderr)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            ran = subprocess.run([sys.executable, "-B", CHECK, "--list"], stdout=full, text=True,
+                                 stderr=subprocess.PIPE, env=clean_env(), check=False)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("cannot write the report: No space left on device", ran.stderr)
+        with open(target, encoding="utf-8") as f:
+            self.assertEqual(f.read(), "theirs")
+
+    def test_stop(self):
+        """The first Ctrl-C ends the check after it has deleted what it made."""
+        with Served() as served:
+            with subprocess.Popen([sys.executable, "-B", CHECK, served.url, "--input", self.input,
+                                   "--json", "--interval", "1s"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=clean_env()) as ran:
+                for line in ran.stderr:
+                    if line.startswith("check: creates"):
+                        break
+                eventually(lambda: served.driver.resources, "it has made a resource")
+                ran.send_signal(signal.SIGINT)
+                out, _ = ran.communicate(timeout=100)
+            doc = json.loads(out)
+            self.assertEqual((ran.returncode, doc["left"]), (1, []))
+            self.assertEqual(served.driver.resources, {})
+        self.assertIn("stopped before", {r["seen"] for r in doc["rules"]})
+
     def test_wrong_use(self):
         """Wrong use is 2, a driver that is away 69."""
         with Served() as served:
@@ -180,11 +261,14 @@ class Check(unittest.TestCase):
                     ((url, "--input", bad), "expected a JSON object"),
                     ((url, "--input", self.input, "--only", "Z-99"), "there is no rule 'Z-99'"),
                     ((url, "--input", self.input, "--level", "can"),
-                     "expected must, should or may"),
+                     "invalid choice: 'can'"),
                     ((url, "--input", self.input, "--only", "H-08", "--level", "must"),
                      "leave no rule"),
-                    ((url, "--input", self.input, "--inptu", "x"), "unknown flag --inptu"),
-                    ((url, "--input"), "--input: expected FILE behind it"),
+                    ((url, "--input", self.input, "--inptu", "x"),
+                     "unrecognized arguments: --inptu"),
+                    ((url, "--input", self.input, "--id", "A/B"), "--id: expected"),
+                    (("http://x/?a", "--input", self.input), "expected http://HOST/PATH"),
+                    ((url, "--input"), "argument --input: expected one argument"),
                     ((url, "--input", self.input, "--timeout", "5"), "--timeout"),
                     (("ftp://x", "--input", self.input), "http"),
                     ((url, "--input", self.input, "--token-file", "/nowhere"), "/nowhere"),

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from lib import Client, Server, clean_env, program, run
+from lib import TIME_FACTOR, Client, Server, clean_env, program, run
 
 KEYS = ("listen", "ops_listen", "data", "demo", "adapters.required.cluster",
         "adapters.required.nodepool", "driver.terminal_reasons",
@@ -53,21 +53,92 @@ class Cli(unittest.TestCase):
             self.assertRegex(done.stdout, r"[0-9]+\.[0-9]+\.[0-9]+")
 
     def test_help(self):
-        """--help names the commands; serve --help every setting with its flag."""
+        """`help` names the commands, `help settings` every setting with its flag. The help of a
+        command has what is its own, and examples, in a screen.
+        """
         for args in (["--help"], ["help"]):
             done = run(*args)
             self.assertEqual(done.returncode, 0, done.stderr)
             for word in ("serve", "keygen", "config", "version"):
                 self.assertIn(word, done.stdout)
-        done = run("serve", "--help")
+        commands = re.findall(r"(?m)^  ([a-z]+) ", run("help").stdout)
+        self.assertGreater(len(commands), 18)
+        done = run("help", "settings")
         self.assertEqual(done.returncode, 0, done.stderr)
+        usual, advanced = done.stdout.split("\nAdvanced settings")
         for key in KEYS:
             self.assertIn("--" + re.sub(r"[._]", "-", key), done.stdout)
+        self.assertEqual(len(re.findall(r"(?m)^  --", usual)), 14)
+        self.assertNotIn("--listen ", advanced)
+        for command in set(commands) - {"help", "version"}:
+            text = run(command, "--help").stdout
+            self.assertLess(len(text.splitlines()), 28, command)
+            self.assertIn("\nExample", text)
+            self.assertNotIn("Commands:", text)
+            self.assertNotIn("not used", text)
+            if "SETTINGS]" in text:
+                self.assertIn("hyperfleet-driver help settings", text)
+
+    def test_did_you_mean(self):
+        """A command or flag that is nearly right is told with the right one."""
+        for args, meant in ((["serv"], "serve"), (["list", "--stat"], "--state"),
+                            (["doctor", "--jsn"], "--json"), (["keygen", "--rotat"], "--rotate"),
+                            (["backup", "x", "--ops-ulr", "y"], "--ops-url"),
+                            (["token", "list", "--tokn-file", "y"], "--token-file"),
+                            (["config", "show", "--orign"], "--origin"),
+                            (["apply", "x", "--wiat"], "--wait"),
+                            (["register", "--targte", "y"], "--target"),
+                            (["adapter", "hypershift", "--aip", "y"], "--api"),
+                            (["migrate", "--form", "y"], "--from"),
+                            (["serve", "--listn", "y"], "--listen")):
+            self.assertEqual(self.refused(args, ["did you mean %s?" % meant]).returncode, 2)
+        self.refused(["xyzzy"], ["hyperfleet-driver help"])
+
+    def test_flags(self):
+        """All commands read flags alike: what is wrong is said first, by the name of its flag."""
+        for args, said in (
+                (("keygen", "--new=1"), "keygen: --new takes no value"),
+                (("health", "--ready=1"), "health: --ready takes no value"),
+                (("get", "x", "--wait=1"), "get: --wait takes no value"),
+                (("keygen", "x"), 'keygen: unexpected argument "x"'),
+                (("serve", "--demo", "5"), 'unexpected argument "5"; write --demo=SECONDS'),
+                (("keygen", "--rotate", "--prepare"), "one of --rotate, --prepare and --activate"),
+                (("keygen", "--keys", "--rotate"), 'flag "--keys": expected a value'),
+                (("keygen", "--config", "a", "--config=b"), "flag --config: expected one file"),
+                (("config", "show", "x"), "config show: unexpected argument x"),
+                (("config", "check", "x"), 'config check: unexpected argument "x"'),
+                (("config", "check", "--origin"), "unknown flag --origin"),
+                (("config", "show", "--http-threads=65"), "--http-threads: expected a number"),
+                (("doctor", "--url"), "doctor: --url: expected URL behind it"),
+                (("doctor", "x"), "doctor: unexpected argument x"),
+                (("doctor", "--url=http://x/", "--data", "d"), "doctor: --data: not with --url"),
+                (("token", "create", "--name"), "token: --name: expected a value"),
+                (("token", "create", "--name", "a", "--scope=wheel"), "token: --scope: "),
+                (("token", "create", "--expires=0s"), "--expires: expected a duration above 0"),
+                (("token", "list", "--name=x"), "token: --name, --scope, --expires and --new "),
+                (("token", "list", "--ca-file"), "token list: --ca-file: expected FILE behind it"),
+                (("token", "list", "--url=http://x/"), "token list: --url: the ops listener has"),
+                (("token", "revoke", "--new"), "token revoke: expected the name of a token"),
+                (("backup", "a", "b"), "backup: expected the name of one file"),
+                (("restore", "a", "b", "c"), "restore: unexpected argument c"),
+                (("migrate", "--from", "x", "--data=y"), "migrate: unexpected argument --data=y"),
+                (("adapter", "hypershift", "--api"), 'flag "--backend": expected a value'),
+                (("adapter", "hypershift", "--api=x"), "backend: expected"),
+                (("apply", "x", "--timeout=x"), "apply: --timeout: expected"),
+                (("apply", "x", "y"), "apply: expected one argument beside the flags"),
+                (("list", "-o"), "list: -o: expected FORM behind it"),
+                (("list", "x"), "list: unexpected argument x"),
+                (("list", *("--label", "a=b") * 17), "list: --label: expected at most 16 of them"),
+                (("register", "--print", "x"), "register: expected flags only"),
+                (("version", "--x"), "version: unexpected argument --x")):
+            with self.subTest(args=args):
+                self.assertEqual(self.refused(args, [said]).returncode, 2)
 
     def test_no_or_unknown_command(self):
-        """Nothing, or something unknown, is an error that shows what there is."""
+        """Nothing, or something unknown, is an error that says where commands are listed."""
         self.refused([], ["serve"])
         self.refused(["sevre"], ["sevre"])
+        self.refused(["check", "http://x"], ["hyperfleet-driver-check is a program of its own"])
 
     def test_nobody_reads_the_output(self):
         """Output that goes nowhere gives the status 1: a full disk, a closed pipe, no stdout
@@ -81,6 +152,26 @@ class Cli(unittest.TestCase):
                                           text=True, timeout=90, check=False)
                     self.assertEqual(done.returncode, 1, done.stderr)
                     self.assertIn("write the output", done.stderr)
+
+    def test_doctor_prints_as_it_goes(self):
+        """A line is printed when it is known: before the remote, which is silent, is given up."""
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            silent.settimeout(30 * TIME_FACTOR)
+            url = "http://127.0.0.1:%d" % silent.getsockname()[1]
+            with subprocess.Popen(
+                    [program(), "doctor", "--new", "--backend", url, "--data",
+                     os.path.join(self.dir, "none")], stdout=subprocess.PIPE, text=True,
+                    env=clean_env()) as doctor:
+                first, _ = silent.accept()
+                self.assertIn("no server has used the data folder", doctor.stdout.readline())
+                first.recv(65536)  # the request
+                first.settimeout(0)
+                with self.assertRaises(BlockingIOError):
+                    first.recv(1)  # it still waits
+                first.close()
+                silent.close()
+                self.assertIn("remote", doctor.stdout.read())
+                self.assertEqual(doctor.wait(60), 3)
 
     def test_config_show(self):
         """config show prints a YAML file that reads back to the same, with what file, environment
@@ -104,6 +195,13 @@ class Cli(unittest.TestCase):
         self.assertRegex(shown["adapters.required.cluster"], r"a.*b")
         self.assertRegex(shown["adapters.required.nodepool"], r"x.*y")
 
+    def test_config_show_changed(self):
+        """--changed leaves out what has its default; --origin names the file."""
+        path = self.file("log.level: info\nlisten: 127.0.0.1:9\ndriver.outputs.values.a: b:/c\n")
+        done = run("config", "show", "--changed", "--origin", "--config", path)
+        self.assertEqual(done.stdout, '# settings file: %s\nlisten: "127.0.0.1:9" # %s:2\n'
+                         'driver.outputs.values.a: "b:/c" # %s:3\n' % (path, path, path))
+
     def test_config_check(self):
         """config check is silent success or an error with the place."""
         self.assertEqual(run("config", "check", "--config",
@@ -112,6 +210,53 @@ class Cli(unittest.TestCase):
                      ["config.yaml"])
         self.refused(["config", "check", "--config", os.path.join(self.dir, "missing.yaml")],
                      ["missing.yaml"])
+
+    def test_what_has_no_effect(self):
+        """config check warns of settings without an effect, and refuses a file that is not there.
+        """
+        for text, words in (
+                ("hypershift.release_image: x", "hypershift.release_image: has no effect without "
+                 "hypershift.kubeconfig"),
+                ("remote.timeout: 9s", "remote.timeout: has no effect without the URL of a "
+                 "HyperFleet in backend"),
+                ("http.socket_mode: '0600'", "http.socket_mode: has no effect without unix:/path"),
+                ("store.patroni: http://h/", "store.patroni: has no effect without store: "),
+                ("fleet.identity_header: X-User", "has no effect without http.trusted_proxies")):
+            path = self.file(text + "\n")
+            done = run("config", "check", "--config", path)
+            self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
+            self.assertIn("warning: %s:1: %s" % (path, words if ": has" in words
+                                                 else "fleet.identity_header: " + words),
+                          done.stderr)
+        for key in ("remote.token_file", "remote.ca_file", "hypershift.pull_secret_file"):
+            path = self.file(key + ": /nonexistent\n")
+            done = self.refused(["config", "check", "--config", path],
+                                ["%s:1: %s: /nonexistent: No such file" % (path, key)])
+            self.assertEqual(done.returncode, 2)
+        self.refused(["config", "check", "--config", self.file(
+            "driver:\n  deadline.create: 5m\n  estimate.create: 15m\n")],
+            ["expected driver.estimate.create to be no more than driver.deadline.create"])
+
+    def test_the_wrong_folder(self):
+        """Where no server was, the commands on its data name the folder. --new begins one."""
+        empty = os.path.join(self.dir, "empty")
+        for args in (("token", "create", "--name", "a", "--scope", "view"), ("keygen",),
+                     ("doctor",), ("token", "list")):
+            for flags, words in (((), "%s/data (the default); " % self.dir),
+                                 (("--data", empty), "%s (--data); " % empty)):
+                done = subprocess.run([program(), *args, *flags], cwd=self.dir, env=clean_env(),
+                                      capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("no server has used the data folder " + words, done.stderr)
+                self.assertEqual("--new" in done.stderr, args[-1] != "list", done.stderr)
+        self.assertEqual(os.listdir(self.dir), [])
+        for args in (("doctor",), ("token", "create", "--name", "a", "--scope", "view"),
+                     ("keygen",)):
+            self.assertEqual(run(*args, "--new", "--data", empty).returncode, 0)
+        self.assertEqual(set(os.listdir(empty)), {"keys", "tokens"})
+        self.assertIn("\na ", run("token", "list", "--data", empty).stdout)
+        done = run("token", "create", "--name", "b", "--scope", "view", "--data", empty)
+        self.assertEqual(done.returncode, 0, "--new is for the first token: " + done.stderr)
 
     def test_required_adapters_may_be_none(self):
         """No required adapter is allowed, as in HyperFleet, and nothing is ever ready then: config
@@ -126,8 +271,9 @@ class Cli(unittest.TestCase):
         self.assertNotIn("adapters.required.cluster", done.stderr)
         self.assertEqual(run("config", "check").stderr, "")
         self.assertEqual(run("config", "check", "--config", path, "--backend",
-                             "http://127.0.0.1:1/").stderr, "", "the remote has its own")
-        done = run("doctor", "--config", path, "--data", os.path.join(self.dir, "none"))
+                             "http://127.0.0.1:1/").stderr.count("has no effect"), 1)
+        done = run("doctor", "--new", "--config", path, "--data",
+                   os.path.join(self.dir, "none"))
         self.assertEqual(done.returncode, 3)
         self.assertIn(
             "settings  adapters.required.nodepool: no adapters: no nodepool becomes ready",

@@ -4,16 +4,17 @@ import fcntl
 import json
 import os
 import pty
+import re
+import select
 import struct
 import subprocess
 import tempfile
 import termios
-import threading
 import unittest
 
 import yaml
 
-from lib import Server, clean_env, program
+from lib import BASE, Client as HttpClient, Server, clean_env, eventually, program, report_body
 from scripted_driver import Served
 
 ORDER = {"type": "hyperfleet-cluster", "driver": {"values": {
@@ -21,7 +22,45 @@ ORDER = {"type": "hyperfleet-cluster", "driver": {"values": {
     "nodepools": [{"name": "np-1", "spec": {"n": 1}}]}}}
 
 
-class Client(unittest.TestCase):
+class Terminal:
+    """A command whose stderr is a terminal of 80 columns."""
+
+    def __init__(self, args, env):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.ran = subprocess.Popen([program(), *args], stdout=subprocess.DEVNULL, stderr=slave,
+                                    env=env)
+        os.close(slave)
+        self.seen = ""
+
+    def read(self):
+        """@return False at the end"""
+        try:
+            ready, _, _ = select.select([self.master], [], [], 60)
+            self.seen += os.read(self.master, 65536).decode() if ready else ""
+            return bool(ready)
+        except OSError:
+            return False
+
+    def see(self, pattern):
+        while not re.search(pattern, self.seen):
+            if not self.read():
+                raise AssertionError("%s is not in %r" % (pattern, self.seen))
+
+    def stop(self):
+        """Ctrl-C. @return the exit status"""
+        self.ran.send_signal(2)
+        while self.read():
+            pass
+        return self.ran.wait(60)
+
+    def close(self):
+        self.ran.kill()
+        self.ran.wait()
+        os.close(self.master)
+
+
+class Base(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory(prefix="hfd-client-")
         self.addCleanup(self.folder.cleanup)
@@ -48,6 +87,8 @@ class Client(unittest.TestCase):
         with open(path, encoding="utf-8") as f:
             return json.load(f)
 
+
+class Client(Base):
     def test_a_life(self):
         """Order, wait, read, change, delete. The same order is the same resource."""
         with Server("--demo=1") as server:
@@ -77,6 +118,25 @@ class Client(unittest.TestCase):
             self.assertIn("404 RES-108", ran.stderr)
             self.run_it("wait", gid, want=4)
             self.run_it("delete", gid)
+
+    def test_another_order_is_in_the_way(self):
+        """409 says in which field the order differs; --wait waits for the end, and orders again."""
+        other = self.file("other.json", json.loads(json.dumps(ORDER).replace('"a"', '"b"')))
+        with Server("--demo=1") as server:
+            self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
+            gid = self.run_it("apply", self.order, "-o", "name").stdout.strip()
+            differs = r"409: another order is being created since ..:..Z; this one differs in " \
+                      r"cluster\.spec\.region: repeat it when that is done"
+            for flag in ((), ("--dry-run",)):
+                self.assertRegex(self.run_it("apply", other, *flag, want=1).stderr, differs)
+            ran = self.run_it("apply", other, "--wait", "--timeout=100ms", want=75)
+            self.assertIn("is still under way", ran.stderr)
+            ran = self.run_it("apply", other, "--wait")
+            self.assertRegex(ran.stderr, differs)
+            self.assertIn("waits for that, and orders again", ran.stderr)
+            self.assertEqual(json.loads(ran.stdout)["id"], gid)
+            self.assertEqual(json.loads(self.run_it("apply", other, "--dry-run").stdout)["action"],
+                             "none")
 
     def test_mistakes(self):
         """All mistakes of an order are printed; a driver that is away is 69; wrong use is 2."""
@@ -128,39 +188,150 @@ class Client(unittest.TestCase):
             with self.subTest(wrong=wrong):
                 end.result()
 
+    def on_terminal(self, *args):
+        terminal = Terminal(args, clean_env(self.env))
+        self.addCleanup(terminal.close)
+        return terminal
+
     def test_terminal(self):
-        """On a terminal there is one line with a bar, cut to its width; Ctrl-C says what to do."""
+        """On a terminal there is one line with a bar, cut to its width; Ctrl-C says what to do.
+        When the driver is away the line says so, and Ctrl-C does not say that it goes on."""
         with Server("--demo=30") as server:
             url = "http://127.0.0.1:%d" % server.port
-            master, slave = pty.openpty()
-            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-            ran = subprocess.Popen([program(), "apply", self.order, "--wait", "--url", url],
-                                   stdout=subprocess.PIPE, stderr=slave, env=clean_env(self.env))
-            os.close(slave)
-            seen = []
-            drawn = threading.Event()
-
-            def read():
-                try:
-                    while True:
-                        seen.append(os.read(master, 65536).decode())
-                        if "[" in "".join(seen) and "%" in "".join(seen):
-                            drawn.set()
-                except OSError:
-                    drawn.set()
-            reader = threading.Thread(target=read)
-            reader.start()
-            self.assertTrue(drawn.wait(60))
-            ran.send_signal(2)
-            self.assertEqual(ran.wait(60), 75)
-            reader.join(60)
-            os.close(master)
-            ran.stdout.close()
-        text = "".join(seen)
-        lines = [part.split("\x1b")[0] for part in text.split("\r") if "%" in part]
+            first = self.on_terminal("apply", self.order, "--wait", "--url", url)
+            first.see(r"\[.*%")
+            self.assertEqual(first.stop(), 75)
+            gid = first.seen.split()[0]
+            second = self.on_terminal("wait", gid, "--url", url)
+            second.see(r"\[.*%")
+            server.kill9()
+            second.see(gid + r"  cannot be reached for \d+ s, tries on: http://127.0")
+            self.assertEqual(second.stop(), 75)
+        lines = [part.split("\x1b")[0] for part in first.seen.split("\r") if "%" in part]
         self.assertRegex(lines[0], r"creating  \[[=>]* *\] \d+ %  \d+:\d\d of ~\d+:\d\d")
         self.assertTrue(all(len(line) < 80 for line in lines), lines)
-        self.assertIn("Resume: hyperfleet-driver wait ", text)
+        self.assertIn(" is still under way. Resume: hyperfleet-driver wait ", first.seen)
+        self.assertNotIn("is still under way", second.seen)
+        self.assertIn("was under way until the driver gave no answer, ", second.seen)
+
+    def test_secrets_on_a_terminal(self):
+        """A terminal gets no secret unless it asks for it; a pipe gets all."""
+        order = json.loads(json.dumps(ORDER))
+        del order["driver"]["values"]["nodepools"]
+        server = Server("--adapters-required-cluster", "a",
+                        "--driver-outputs-secrets-kubeconfig=a:/secrets/kubeconfig")
+        with server:
+            client = HttpClient(server)
+            self.addCleanup(client.close)
+            self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
+            gid = self.run_it("apply", self.file("one.json", order), "-o", "name").stdout.strip()
+            cluster = client.get(BASE + "/clusters").json["items"][0]
+            body = report_body("a", cluster["generation"])
+            body["data"] = {"secrets": {"kubeconfig": "very-secret"}}
+            self.assertEqual(client.post(cluster["href"] + "/statuses", body).status, 201)
+            self.assertIn("very-secret", self.run_it("wait", gid, "--timeout", "60s").stdout)
+            for flags, shown in (((), "[redacted]"), (("--show-secrets",), "very-secret")):
+                master, slave = pty.openpty()
+                subprocess.run([program(), "get", gid, *flags], stdout=slave, timeout=60,
+                               check=True, env=clean_env(self.env))
+                os.close(slave)
+                self.assertIn('"kubeconfig": "%s"' % shown, os.read(master, 65536).decode())
+                os.close(master)
+
+    def test_nothing_answers(self):
+        """A driver that never answers: all commands that wait say so at once, and end with 69."""
+        away = "cannot be reached, tries on: http://127.0.0.1:1: "
+        url = ("--url", "http://127.0.0.1:1")
+        for command in (("wait", "x"), ("get", "x", "--wait"), ("delete", "x", "--wait")):
+            with self.subTest(command=command), subprocess.Popen(
+                    [program(), *command, *url], stderr=subprocess.PIPE, text=True,
+                    env=clean_env(self.env)) as ran:
+                self.assertIn("x " + away, ran.stderr.readline())
+                ran.send_signal(2)
+                end = ran.stderr.read()
+                self.assertEqual(ran.wait(60), 69, end)
+                self.assertNotIn("under way", end)
+        self.assertIn(away, self.run_it("wait", "x", *url, want=69).stderr)
+        self.run_it("delete", "x", "--wait", "--timeout", "1s", *url, want=69)
+        with Served("always 503") as served:
+            ran = self.run_it("wait", "x", "--timeout", "1500ms", "--url", served.url, want=1)
+            self.assertIn("x answers 503, tries on: " + served.url, ran.stderr)
+
+    def test_delete_says_what_it_finds(self):
+        """It says that there is no such resource, and ends with 0; --dry-run deletes nothing."""
+        with Server("--demo=1") as server:
+            self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
+            for flags in ((), ("--wait",)):
+                ran = self.run_it("delete", "never", *flags)
+                self.assertIn("never: there is no such resource", ran.stderr)
+            ran = self.run_it("delete", "never", "--dry-run")
+            self.assertEqual(json.loads(ran.stdout), {"id": "never", "action": "none"})
+            gid = self.run_it("apply", self.order, "--wait", "-o", "name").stdout.strip()
+            ran = self.run_it("delete", gid, "--dry-run")
+            self.assertEqual(json.loads(ran.stdout), {"id": gid, "action": "delete"})
+            self.run_it("get", gid)
+            self.assertNotIn("no such", self.run_it("delete", gid, "--wait").stderr)
+        self.run_it("delete", gid, "--dry-run", want=69)
+        with Served("no GET") as served:
+            self.run_it("delete", "abc", "--url", served.url)
+            ran = self.run_it("delete", "abc", "--dry-run", "--url", served.url, want=1)
+            self.assertIn("405", ran.stderr)
+
+
+class Purge(Base):
+    """The removal of a cluster or nodepool whose adapters never let it go."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = Server().start()
+        self.addCleanup(self.server.close)
+        self.env["HFD_URL"] = "http://127.0.0.1:%d" % self.server.port
+
+    def purge(self, *args, want=0):
+        ran = self.run_it("purge", *args, want=want)
+        return json.loads(ran.stdout) if "json" in args and ran.stdout else ran
+
+    def test_in_two_steps(self):
+        """Without --yes it says what it would remove; with it, the cluster and its nodepools go."""
+        gid = self.run_it("apply", self.order, "-o", "name").stdout.strip()
+        self.assertIn("first: hyperfleet-driver delete " + gid, self.purge(gid, want=1).stderr)
+        self.run_it("delete", gid)
+        ran = self.purge(gid, want=2)
+        self.assertRegex(ran.stdout, "^would remove cluster mine 2[0-9a-z]{26}\n$")
+        self.assertIn("purge %s --yes --reason TEXT" % gid, ran.stderr)
+        would = self.purge(gid, "-o", "json", want=2)
+        self.assertIs(would["removed"], False)
+        self.assertIn("--reason: expected", self.purge(gid, "--yes", want=2).stderr)
+        self.run_it("wait", gid, "--timeout", "100ms", want=75)
+        done = self.purge(gid, "--yes", "--reason", "dns is gone", "-o", "json")
+        self.assertEqual(done, {**would, "removed": True})
+        self.run_it("get", gid, want=4)
+        eventually(lambda: any('"reason":"dns is gone"' in line for line in self.server.lines),
+                   "the audit line")
+        self.purge(gid, want=4)
+
+    def test_by_id(self):
+        """A cluster and a nodepool of HyperFleet that no GUResID has are named by their own ids."""
+        fleet = HttpClient(self.server)
+        cluster = fleet.post(BASE + "/clusters", {"kind": "Cluster", "name": "own",
+                                                         "spec": {}}).json
+        pool = fleet.post(cluster["href"] + "/nodepools", {
+            "kind": "NodePool", "name": "workers", "spec": {}}).json
+        self.assertEqual(fleet.delete(pool["href"]).status, 202)
+        self.assertIn("first", self.purge(cluster["id"], want=1).stderr)
+        ran = self.purge(pool["id"], "--yes", "--reason", "x")
+        self.assertEqual(ran.stdout, "removed nodepool workers %s\n" % pool["id"])
+        self.assertEqual(fleet.get(pool["href"]).status, 404)
+        self.assertEqual(fleet.get(cluster["href"]).status, 200)
+        fleet.close()
+
+    def test_refused(self):
+        """A server that is away is 69; wrong use is 2."""
+        for args, want, word in (((), 2, "expected a GUResID"), (("a", "b"), 2, "unexpected"),
+                                 (("a", "--watch"), 2, "--watch"),
+                                 (("a", "--url", "http://127.0.0.1:1"), 69, "cannot be reached"),
+                                 (("never",), 4, "there is no such resource")):
+            self.assertIn(word, self.purge(*args, want=want).stderr)
 
 
 if __name__ == "__main__":

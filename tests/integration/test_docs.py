@@ -13,7 +13,8 @@ import chart
 import pages
 from lib import CELLS, STATES, clean_env, program
 
-sys.path.insert(0, os.path.join(pages.SOURCE, "tests", "lint"))
+sys.path[:0] = [os.path.join(pages.SOURCE, "tests", name) for name in ("lint", "contract")]
+import check  # noqa: E402
 import rules  # noqa: E402
 
 # The operations of CELLS, which test_driver_tables.py plays, and the rows of the page.
@@ -26,7 +27,8 @@ ACCESS, CHECK, CONTRACT, METRICS, OPERATE, PACEMAKER, REMOTE, SETTINGS = (
 BLOCKS = [(CONTRACT, "decisions", "decisions"), (CONTRACT, "arrows", "arrows"),
           (METRICS, "metrics", "metrics"), (OPERATE, "exits", "exits"),
           (PACEMAKER, "rules", "pacemaker-rules"), (ACCESS, "scopes", "scopes"),
-          (CHECK, "check-rules", "check-rules")]
+          (ACCESS, "routes", "routes"),
+          (SETTINGS, "setting-files", "files")]
 # Blocks of test_failures.py.
 ELSEWHERE = re.compile(r"RES-1\d\d")
 README_LINES_MAX = 150
@@ -44,13 +46,16 @@ def table_of(name):
 
 
 def settings_groups():
-    """{first word of the key, or "program" when it has one word: table}"""
-    lines = output(program(), "config", "docs").splitlines(keepends=True)
+    """{"usual": table, and of the others: first word of the key, or "program" when it has one
+    word: table}
+    """
+    usual, _, others = output(program(), "config", "docs").partition("\n## Advanced\n")
+    lines = others[others.index("| "):].splitlines(keepends=True)
     groups = {}
     for line in lines[2:]:
         key = re.match(r"\| `([a-z_.A-Z]+)`", line).group(1)
         groups.setdefault(key.split(".")[0] if "." in key else "program", []).append(line)
-    return {name: "".join(lines[:2] + rows) for name, rows in groups.items()}
+    return {"usual": usual, **{name: "".join(lines[:2] + rows) for name, rows in groups.items()}}
 
 
 def diagram():
@@ -70,12 +75,18 @@ def layers():
     return "| folder | may include |\n|---|---|\n" + "".join(rows)
 
 
+def check_rules():
+    """The rules of tests/contract/check.py."""
+    return "| rule | level | text | source |\n|---|---|---|---|\n" + "".join(
+        "| %s | %s | %s | %s |\n" % rule for rule in check.RULES)
+
+
 def generated():
     """[(page, block, text)] of every block that is made here."""
     return [(page, block, table_of(table)) for page, block, table in BLOCKS] + \
         [(SETTINGS, "settings-" + group, text) for group, text in settings_groups().items()] + \
-        [(CONTRACT, "diagram", diagram()), ("driver/README.md", "layers", layers()),
-         (chart.README, "values", chart.table())]
+        [(CONTRACT, "diagram", diagram()), (CHECK, "check-rules", check_rules()),
+         ("driver/README.md", "layers", layers()), (chart.README, "values", chart.table())]
 
 
 def anchors(text):

@@ -303,13 +303,13 @@ class KeyRing(Case):
         """keygen makes a ring, and never writes over one."""
         folder = os.path.join(self.server.scratch, "fresh")
         os.mkdir(folder)
-        done = run("keygen", "--data", folder)
+        done = run("keygen", "--new", "--data", folder)
         self.assertEqual(done.returncode, 0, done.stderr)
         path = os.path.join(folder, "keys")
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         with open(path, "rb") as f:
             before = f.read()
-        again = run("keygen", "--data", folder)
+        again = run("keygen", "--new", "--data", folder)
         self.assertNotEqual(again.returncode, 0)
         self.assertIn("keys", again.stderr)
         with open(path, "rb") as f:
@@ -323,7 +323,7 @@ class KeyRing(Case):
         """A key ring that others may read is refused at start, by name."""
         folder = os.path.join(self.server.scratch, "open")
         os.mkdir(folder)
-        self.assertEqual(run("keygen", "--data", folder).returncode, 0)
+        self.assertEqual(run("keygen", "--new", "--data", folder).returncode, 0)
         path = os.path.join(folder, "keys")
         os.chmod(path, 0o644)
         done = run("serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--data",

@@ -410,6 +410,18 @@ class Accepted(Case):
                              secrets={"token": "s"})
         gid, _, cookie = self.created(body)
         values = ["driver", "values"]
+
+        def where(path, value):
+            """The field that the message names; secrets and what only the driver keeps are none."""
+            if path[:2] != values or path[-1] == "name" and "cluster" in path:
+                return ""
+            if path[2] == "cluster":
+                return " in cluster." + ".".join((path + ["k"])[3:5])
+            if value == []:
+                return " in nodepools[one]"
+            return {"z": " in nodepools[one].spec.z",
+                    "name": " in nodepools[one], and in others"}.get(path[-1], " in nodepools[two]")
+
         cases = [(values + ["cluster", "spec", "a"], 2), (values + ["cluster", "spec", "a"], "1"),
                  (values + ["cluster", "spec", "b"], None),
                  (values + ["cluster", "labels", "k"], "w"), (values + ["cluster", "labels"], ...),
@@ -421,8 +433,13 @@ class Accepted(Case):
                  (["resource", "p"], 1)]
         for path, value in cases:
             with self.subTest(path=path, value=value):
-                self.check_hint(self.expect(self.put(gid, edited(path, value, body), cookie),
-                                            409).json, "creating")
+                doc = self.expect(self.put(gid, edited(path, value, body), cookie), 409).json
+                self.check_hint(doc, "creating")
+                self.assertRegex(doc["message"],
+                                 r"^another order is being created since \d\d:\d\dZ; this one "
+                                 r"differs.*: repeat it when that is done\. Present state: ")
+                self.assertEqual(doc["message"].split("differs")[1].split(": ")[0],
+                                 where(path, value), doc["message"])
 
     def test_409_before_106(self):
         """While creating and deleting 409 comes before RES-106; an invalid body is RES-101 in every

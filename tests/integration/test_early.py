@@ -1,10 +1,12 @@
 """A caller is known before its body is read: refusals come at the head, and take no memory."""
 import base64
+import itertools
 import json
+import select
 import time
 import unittest
 
-from lib import BASE, Client, cluster_input, eventually, guresid
+from lib import BASE, Client, cluster_input, eventually, guresid, in_time
 from test_access import Guarded, bearer, token_create
 from test_hostile import peak_mib
 from test_wire import Wire
@@ -13,7 +15,8 @@ MIB = 1 << 20
 
 
 class Early(Guarded):
-    FLAGS = ("--http-body-max", "16MiB", "--http-memory-max", "64MiB")
+    FLAGS = ("--http-body-max", "16MiB", "--http-memory-max", "64MiB", "--http-trusted-proxies",
+             "127.0.0.1")
 
     def before_start(self):
         self.token = token_create(self.server.data, "orders", "driver")
@@ -76,6 +79,37 @@ class Early(Guarded):
         self.addCleanup(ops.close)
         counted = 'hfd_auth_refused_total{reason="unknown"} 2'
         eventually(lambda: counted in ops.get("/metrics").body.decode(), "both are counted")
+
+    def test_behind_a_proxy(self):
+        """The client of X-Forwarded-For is logged and counted, not its proxy."""
+        wrong, numbers = "Authorization: Bearer hfd_" + "D" * 43, itertools.count(2)
+
+        def fails(number):
+            wire = self.wire()
+            wire.send(self.head("PUT /x", wrong, "X-Forwarded-For: 192.0.2.%d" % number))
+            return wire
+
+        def scene():
+            """The 401 to a client with 100 failures waits 2 s, that to another one does not."""
+            slow, quick = fails(1), fails(next(numbers))
+            self.assertEqual(quick.response().status, 401)
+            self.assertEqual(select.select([slow.sock], [], [], 0)[0], [])
+
+        for _ in range(110):
+            fails(1)
+        line = eventually(lambda: [r for r in self.server.records()
+                                   if r["msg"] == "caller refused"], "a line")[0]
+        self.assertEqual(line["from"], "192.0.2.1")
+        eventually(lambda: 'reason="unknown"} 110' in self.ops.get("/metrics").body.decode(),
+                   "all are counted")
+        in_time(2, scene)
+        token = "Authorization: Bearer " + self.token
+        for hop, client in ("192.0.2.3", "192.0.2.3"), ("192.0.2.3, garbage", "unknown"):
+            wire = self.wire()
+            wire.send(self.head("PUT /x", token, "X-Forwarded-For: " + hop, length=10 ** 12))
+            self.assertEqual(wire.response().status, 413)
+            eventually(lambda: [r for r in self.server.records() if r["msg"] == "request refused"
+                                and r["from"] == client], "a line with " + client)
 
     def test_wrong_tokens_wait(self):
         """A wrong token waits for its 401 as elsewhere, the longer the more there were."""

@@ -9,7 +9,8 @@ import time
 import unittest
 
 import pages
-from lib import BASE, COOKIE, Client, Fleet, Server, cluster_input, eventually, nodepool_input
+from lib import (BASE, COOKIE, Client, Fleet, Server, cluster_input, eventually, lose_rows,
+                 nodepool_input)
 
 PAGE = "handlers/docs/errors.md"
 CANARY = "canary-7f3a-never-shown"
@@ -128,10 +129,8 @@ class Scene:
                                       nodepools=[{"name": "np-%d" % i} for i in range(101)]))
 
     def it_has_another_name(self):
-        answer = self.client.post(BASE + "/clusters",
-                                  {"kind": "Cluster", "name": "old-payments", "spec": {},
-                                   "labels": {"humanitec_guresid": "3c0a19481428434d"}})
-        assert answer.status == 201, answer
+        assert self.put("3c0a19481428434d", order(name="old-payments")).status == 202
+        lose_rows(self.server, "3c0a19481428434d")
         return self.put("3c0a19481428434d", order(name="new-payments"))
 
     def a_creation_is_late(self):

@@ -2,6 +2,7 @@
 deletion, and problem documents.
 """
 import datetime
+import re
 import threading
 import time
 import unittest
@@ -767,27 +768,49 @@ class Reports(FleetCase):
         doc = self.cluster()
         self.client.patch(doc["href"], {"spec": {"v": 2}})
         doc = self.client.get(doc["href"]).json
-        t = time.time_ns() // 1000
+        t = time.time_ns() // 10000 * 10 + 2  # no zero at the end
         self.fleet.accepted(doc, "b", 2, observed_time=time_text(t))
         before, resource = self.statuses(doc), self.client.get(doc["href"]).json
+        unknown = "Available is Unknown"
         cases = {
-            "generation too high": dict(adapter="b", generation=3),
-            "too high, first report": dict(adapter="new", generation=3),
-            "stale": dict(adapter="b", generation=1),
-            "older observed_time": dict(adapter="b", generation=2,
-                observed_time=time_text(t - 1)),
-            "Unknown": dict(adapter="b", generation=2, available="Unknown"),
-            "Unknown, first report": dict(adapter="a-one", generation=2, available="Unknown"),
-            "Unknown of an adapter that is not required": dict(adapter="new", generation=2,
-                                                               available="Unknown"),
+            "observed_generation 3 is above 2": [
+                dict(adapter="b", generation=3), dict(adapter="new", generation=3)],
+            "observed_generation 1 is below 2 of the last report": [
+                dict(adapter="b", generation=1)],
+            "observed_time %s is before %s of the last report" % (time_text(t - 1), time_text(t)): [
+                dict(adapter="b", generation=2, observed_time=time_text(t - 1))],
+            unknown: [dict(adapter="b", generation=2, available="Unknown"),
+                      dict(adapter="a-one", generation=2, available="Unknown"),
+                      dict(adapter="not-required", generation=2, available="Unknown")],
         }
-        for what, kw in cases.items():
-            for method in ("POST", "PUT"):
-                with self.subTest(what, method=method):
-                    answer = self.fleet.report(doc, method=method, **kw)
-                    self.assertEqual((answer.status, answer.body), (204, b""))
+        counted = self.discarded("Cluster")
+        for why, reports in cases.items():
+            for kw in reports:
+                for method in ("POST", "PUT"):
+                    with self.subTest(kw, method=method):
+                        answer = self.fleet.report(doc, method=method, **kw)
+                        self.assertEqual((answer.status, answer.body), (204, b""))
+                        self.assertEqual(answer.header("Discarded"), why)
         self.assertEqual(self.statuses(doc), before)
         self.assertEqual(self.client.get(doc["href"]).json, resource)
+        self.assertEqual({cause: count - counted.get(cause, 0)
+                          for cause, count in self.discarded("Cluster").items()},
+                         {"ahead": 4, "behind": 2, "older": 2, "unknown": 6})
+        pool = self.pool(doc)
+        for path in (pool["href"], BASE + "/nodepools/" + pool["id"]):
+            answer = self.client.post(path + "/statuses", report_body("b", 9))
+            self.assertEqual((answer.status, answer.header("Discarded")),
+                             (204, "observed_generation 9 is above 1"))
+        self.assertIsNone(self.fleet.accepted(doc, "b", 2).header("Discarded"))
+
+    def discarded(self, kind):
+        """@return discarded reports by cause, as the metric counts them"""
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        text = ops.get("/metrics").body.decode()
+        return {cause: int(count) for cause, count in re.findall(
+            r'hfd_fleet_reports_total\{kind="%s",outcome="discarded",cause="(\w+)"\} (\d+)' % kind,
+            text)}
 
     def test_equal_time(self):
         """The same generation and time: with the same content nothing changes, with other content
@@ -1083,6 +1106,21 @@ class Aggregation(FleetCase):
         self.check(after["Available"], "False", 1, self.at(10), self.at(10))
         self.check(after["Ready"], "False", 2)
         self.assertNotEqual(other["id"], self.doc["id"])
+
+    def test_order_of_reports(self):
+        """One True and one False at the next generation, in any order: Available is False there.
+        From False it follows to that generation.
+        """
+        for said, last in ((("a-one", False), ("b", True)), (("b", True), ("a-one", False))):
+            for before in (True, False):
+                with self.subTest(last=last[0], before=before):
+                    self.doc = self.cluster()
+                    self.tell("a-one", before, 1)
+                    self.tell("b", True, 5)
+                    self.client.patch(self.doc["href"], {"spec": {"v": 2}})
+                    self.tell(*said, 10)
+                    after = self.tell(*last, 11)
+                    self.check(after["Available"], "False", 2, self.at(11 if before else 10))
 
     def test_reports_of_an_old_generation(self):
         """True reports at the old generation never make a resource Ready."""

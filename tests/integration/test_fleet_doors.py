@@ -40,6 +40,19 @@ class Identity(Case):
             self.assertEqual(made.status, 201)
             self.assertEqual(made.json["created_by"], SYSTEM, "for %r" % who)
 
+    # A header names no caller of this server's own: of hyperfleet.local, or of one of its tokens.
+    def test_names_of_our_own_are_refused(self):
+        for n, who in enumerate((SYSTEM, "local@HyperFleet.local", "any@hyperfleet.local.",
+                                 "operator", "System", " local ")):
+            made = self.client.post(BASE + "/clusters", create_body("id-own-%d" % n),
+                                    self.as_(who))
+            self.problem(made, 403, "HYPERFLEET-AUZ-001")
+            self.assertIn("this server's own", made.json["detail"])
+            answer = self.client.put("/" + guresid(), cluster_input(), self.as_(who))
+            self.assertEqual((answer.status, answer.json["error"]), (403, "RES-101"))
+        self.assertTrue(any(r.get("reason") == "reserved" and "this server's own" in r["error"]
+                            for r in self.server.records()))
+
     # Two callers on one request are refused: one of them is a client's own, past a proxy that does
     # not remove it.
     def test_two_callers_are_refused(self):

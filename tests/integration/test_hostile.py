@@ -3,12 +3,17 @@ import json
 import os
 import resource
 import select
+import shutil
 import socket
+import ssl
 import struct
+import tempfile
 import time
 import unittest
 
 from lib import BASE, Case, Client, Server, TIME_FACTOR, cluster_input, eventually, guresid
+from test_access import token_create
+from test_tls import self_signed
 from test_wire import Wire
 
 FILLER = "x" * 1000000
@@ -178,7 +183,7 @@ class Memory(Case):
             self.addCleanup(w.close)
             w.send(head % guresid("body").encode())
             wires.append(w)
-        refused = eventually(lambda: self.refused_body(), "a body is refused")
+        refused = eventually(lambda: self.refused_body(wires), "a body is refused")
         self.assertEqual(refused.header("Retry-After"), "2")
         self.assertEqual(refused.header("Connection"), "close")
         self.assertTrue(refused.header("X-Request-ID"))
@@ -193,15 +198,20 @@ class Memory(Case):
         eventually(lambda: self.client.put("/" + gid, cluster_input("after")).status == 202,
                    "an order is taken again")
 
-    def refused_body(self):
+    def refused_body(self, held):
+        """The answer to a body, if it is refused. Else one more waits: the loops refuse beside each
+        other, and an answer takes room for a moment.
+        """
         w = Wire(self.server.port)
+        self.addCleanup(w.close)
         w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n")
         w.sock.settimeout(0.2)
         try:
             r = w.response()
         except socket.timeout:
             r = None
-        w.close()
+            if len(held) < 200:
+                held.append(w)
         return r
 
 
@@ -360,7 +370,7 @@ class SlowSearch(unittest.TestCase):
 class FullOps(Case):
     """The ops listener always has room for the next probe."""
 
-    FLAGS = ("--http-read-timeout", "1h")
+    FLAGS = ("--http-read-timeout", "1h", "--http-write-timeout", "1h")
 
     def probe(self):
         ops = Client(self.server, ops=True)
@@ -377,6 +387,20 @@ class FullOps(Case):
         for s in held:
             s.close()
 
+    def test_answers_that_nobody_reads(self):
+        """So do answers in progress, the oldest first."""
+        held = []
+        for _ in range(200):
+            s = socket.socket()
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", self.server.ops_port))
+            s.sendall(b"GET /docs/settings HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+            held.append(s)
+        for _ in range(5):
+            self.probe()
+        for s in held:
+            s.close()
+
     def test_idle_connections(self):
         """So do connections that have been served and are kept open."""
         held = []
@@ -387,6 +411,82 @@ class FullOps(Case):
             self.assertEqual(w.response().status, 200)
             held.append(w)
         self.probe()
+
+
+class WrongLogins(unittest.TestCase):
+    """300 wrong logins a second, whose connections stay open, take no place from others."""
+    SECONDS, RATE = 3, 300
+    tls = None
+    WRONG = b"Host: localhost\r\nAuthorization: Bearer hfd_" + b"G" * 43 + b"\r\n"
+    WHOLE = b"GET /none HTTP/1.1\r\n" + WRONG + b"\r\n"
+    KINDS = {"whole": WHOLE, "slow": WHOLE[:-1],
+             "part of a body": b"PUT /none HTTP/1.1\r\n" + WRONG + b"Content-Length: 9\r\n\r\n{",
+             "many": b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50 + WHOLE}
+
+    def start(self, *flags):
+        self.server = Server(*flags)
+        self.addCleanup(self.server.close)
+        self.token = token_create(self.server.data, "caller", "admin").encode()
+        self.server.start()
+
+    def connect(self, port):
+        s = socket.create_connection(("127.0.0.1", port), timeout=10 * TIME_FACTOR)
+        return self.tls.wrap_socket(s, server_hostname="localhost") if self.tls else s
+
+    def ask(self, ops):
+        """Asks as an ordinary caller, on a new connection. Returns what went wrong, or None."""
+        port, path, status = (self.server.ops_port, b"/livez", b"200") if ops else \
+            (self.server.port, b"/none", b"404")
+        try:
+            with self.connect(port) as s:
+                s.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n"
+                          % (path, self.token))
+                line = s.recv(4096)[:12]
+            return None if line == b"HTTP/1.1 " + status else line
+        except OSError as e:
+            return repr(e)
+
+    def flood(self, port, request):
+        """Opens RATE connections a second for SECONDS, and asks meanwhile."""
+        held, failures, asked, began = [], [], 0, time.monotonic()
+        while time.monotonic() < began + self.SECONDS * TIME_FACTOR:
+            for _ in range(self.RATE // 20):
+                try:
+                    held.append(self.connect(port))
+                    held[-1].sendall(request)
+                except OSError:
+                    pass  # it has made room
+            for ops in (True, False):
+                failures.append(self.ask(ops))
+            asked += 1
+            time.sleep(max(0.0, began + asked * 0.05 - time.monotonic()))
+        for s in held:
+            s.close()
+        return [f for f in failures if f], len(failures)
+
+    def flooded(self, kinds=KINDS):
+        for name in kinds:
+            for port in (self.server.ops_port, self.server.port):
+                if name == "slow" and port == self.server.port:
+                    continue  # no login yet: it fills the main listener as any other would
+                with self.subTest(kind=name, ops=port == self.server.ops_port):
+                    failures, asked = self.flood(port, self.KINDS[name])
+                    self.assertEqual(failures, [], "%d of %d failed" % (len(failures), asked))
+
+    def test_they_take_no_place(self):
+        """Neither on the ops listener nor on a small main one, whatever the client sends."""
+        self.start("--http-connections-max", "200")
+        self.flooded()
+
+    def test_with_tls(self):
+        folder = tempfile.mkdtemp(prefix="hfd-it-logins-")
+        self.addCleanup(shutil.rmtree, folder)
+        self_signed(folder, "server")
+        self.tls = ssl.create_default_context(cafile=os.path.join(folder, "server.pem"))
+        self.start("--tls-cert-file", os.path.join(folder, "server.pem"),
+                   "--tls-key-file", os.path.join(folder, "server.key"),
+                   "--http-connections-max", "200")
+        self.flooded(["whole", "part of a body"])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -28,6 +29,9 @@ clusters: [{name: c, cluster: {server: "%s"}}]
 users: [{name: u, user: %s}]
 contexts: [{name: test, context: {cluster: c, user: u}}]
 """
+
+
+AWS = {"platform": {"type": "AWS", "aws": {"region": "x", "rolesRef": {}}}}
 
 
 class Api(FakeKube):
@@ -218,7 +222,7 @@ class Door(HyperShiftCase):
     BAD = (
         ({"platfor": {"type": "None"}}, {}, "cluster.spec.platfor", "did you mean platform?"),
         ({"management": "east"}, {}, "cluster.spec.management",
-         "expected the name of a management cluster, one of: default"),
+         "expected the name of a management cluster, one of: default; got 'east'"),
         ({"platform": {"type": "Nonne"}}, {}, "cluster.spec.platform.type", ""),
         ({"platform": {"type": "AWS"}}, {}, "cluster.spec.platform.aws", "AWS"),
         ({"platform": {"type": "Agent"}}, {}, "cluster.spec.platform.agent", "Agent"),
@@ -319,7 +323,8 @@ class Door(HyperShiftCase):
     def test_start_refuses(self):
         """A kubeconfig that cannot be used as it asks stops the start, with the words why."""
         path = os.path.join(self.api.dir, "bad")
-        for user, words in (('{exec: {command: aws}}', "credential plugins"),
+        for user, words in (('{exec: {command: aws, args: [--region, x], env: null}}',
+                             ": exec: this driver runs no credential plugins"),
                             ('{username: a, password: b}', "passwords")):
             with open(path, "w", encoding="utf-8") as f:
                 f.write(CONFIG % (self.api.url, user))
@@ -331,6 +336,109 @@ class Door(HyperShiftCase):
                 self.assertIn("--hypershift-kubeconfig: ", str(raised.exception))
             finally:
                 server.close()
+
+
+class Files(HyperShiftCase):
+    """Files of the settings that are replaced while the server runs."""
+
+    make_api = Api
+
+    def replace(self, path, text):
+        """Replaces a file at once, as a mounted Secret is."""
+        with open(path + ".new", "w", encoding="utf-8") as f:
+            f.write(text)
+        os.rename(path + ".new", path)
+
+    def kubeconfig(self, user, url=None):
+        self.replace(self.api.kubeconfig, CONFIG % (url or self.api.url, json.dumps(user)))
+
+    def logged(self, text):
+        return [r for r in self.server.records() if text in r.get("msg", "")]
+
+    def hangup(self):
+        self.server.proc.send_signal(signal.SIGHUP)
+
+    def test_token_in_the_kubeconfig(self):
+        """A token that is renewed: no restart, no signal."""
+        self.start()
+        self.ready("file1")
+        self.api.token = "token-b"
+        self.kube.close()
+        type(self).kube = self.api.client()
+        self.move(self.namespace + "b")
+        id_ = guresid("hs")
+        self.put(id_, self.order("file2"))
+        self.until_says(id_, "Unauthorized")
+        self.kubeconfig({"token": "token-b"})
+        self.until(id_, 200, "ready")
+
+    def test_unusable_kubeconfig(self):
+        """It is logged once, and what was read before stays in use; SIGHUP says it again."""
+        self.start()
+        for at, text in enumerate(("clusters: [", "{}", "")):
+            self.replace(self.api.kubeconfig, text)
+            eventually(lambda n=at + 1: len(self.logged("cannot use a changed file")) == n,
+                       "a line in the log", SECONDS)
+            self.ready("unus%d" % at)
+        os.unlink(self.api.kubeconfig)
+        eventually(lambda: len(self.logged("cannot use a changed file")) == 4, "a line", SECONDS)
+        self.hangup()
+        eventually(lambda: len(self.logged("cannot use a changed file")) == 5, "a line", SECONDS)
+        self.ready("unusgone")
+        self.assertEqual(len(self.logged("cannot use a changed file")), 5)
+        self.kubeconfig({"token": self.api.token})
+        eventually(lambda: self.logged("kubeconfig read again"), "read again", SECONDS)
+
+    def test_another_server(self):
+        """A new URL in the kubeconfig: calls and watches go there."""
+        self.start()
+        other = Api()
+        try:
+            other.token = self.api.token
+            self.kubeconfig({"token": other.token}, other.url)
+            eventually(lambda: len([r for r in other.requests if "watch=1" in r[1]]) >= 2,
+                       "watches", SECONDS)
+            self.hangup()
+        finally:
+            self.kubeconfig({"token": self.api.token})
+            other.close()
+
+    def test_pull_secret(self):
+        """The default's pull secret."""
+        path = os.path.join(self.api.dir, "pull-secret")
+        self.replace(path, PULL_SECRET)
+        self.start("--hypershift-pull-secret-file", path)
+        self.addCleanup(self.stop)
+        other = '{"auths":{"other.example":{"auth":"bmV3"}}}'
+        for at, (text, want) in enumerate((("{}", PULL_SECRET), ("", PULL_SECRET),
+                                           (other, other))):
+            logged = len(self.logged("cannot use a changed file"))
+            self.replace(path, text)
+            if text is not other:
+                eventually(lambda n=logged + 1: len(self.logged("cannot use a changed file")) == n,
+                           "a line in the log", SECONDS)
+            name = "pull%d" % at
+            self.put(guresid("hs"), self.order(name, secrets={}))
+            data = self.until_object("secrets", name + "-pull-secret")["data"]
+            self.assertEqual(base64.b64decode(data[".dockerconfigjson"]).decode(), want)
+
+    def test_files_that_need_a_restart(self):
+        """SIGHUP says that they have changed, once for each change."""
+        config = os.path.join(self.api.dir, "config.yaml")
+        schema = os.path.join(self.api.dir, "schema.yaml")
+        text = "components: {schemas: {ClusterSpec: {type: object}, NodePoolSpec: {type: object}}}"
+        self.replace(config, "log.level: info\n")
+        self.replace(schema, text)
+        self.start("--config", config, "--fleet-spec-schema", schema)
+        self.addCleanup(self.stop)
+        self.replace(schema, text + "\n")
+        self.hangup()
+        eventually(lambda: self.logged("read at a restart only"), "a line in the log", SECONDS)
+        self.replace(config, "log.level: debug\n")
+        self.hangup()
+        eventually(lambda: len(self.logged("read at a restart only")) == 2, "a line", SECONDS)
+        self.assertEqual([r["setting"] for r in self.logged("read at a restart only")],
+                         ["fleet.spec_schema", "config"])
 
 
 class Rights(HyperShiftCase):
@@ -501,13 +609,175 @@ class Conditions(HyperShiftCase):
         self.assertIn("availability: spec.controllerAvailabilityPolicy",
                       self.until(id_, 400, "refused").json["message"])
 
+    def test_update_without_nodes(self):
+        """Where no node is wanted the rollout stays Partial: an update is done without."""
+        kubevirt = {"platform": {"type": "KubeVirt", "kubevirt": {}}}
+        for name, spec, pools in (
+                ("part1", {}, {}),
+                ("part2", kubevirt, {"work": {"replicas": 0, "platform": KUBEVIRT_POOL}}),
+                ("part3", AWS, {"work": {"auto_scaling": {"min": 0, "max": 3}, "platform": {
+                    "aws": {"instanceType": "m5.large"}}}})):
+            with self.subTest(name=name):
+                self.operator.partial.add(name)
+                id_, _ = self.ready(name, spec, pools)
+                self.put(id_, self.order(name, dict(spec, release={"image": "quay.io/x:2"}), pools))
+                self.until(id_, 200, "updated")
+                self.assertEqual(self.object("hostedclusters", name)["spec"]["release"]["image"],
+                                 "quay.io/x:2")
+
     def test_invalid_configuration(self):
-        """ValidConfiguration=False with InvalidConfiguration is refused at once."""
+        """ValidConfiguration=False is refused when it stays so, in HyperShift's words."""
         id_ = guresid("hs")
         self.operator.broken["inv1"] = {"ValidConfiguration": condition(
             "ValidConfiguration", "False", "InvalidConfiguration", "networks overlap")}
         self.put(id_, self.order("inv1"))
         self.assertIn("networks overlap", self.until(id_, 400, "refused").json["message"])
+
+
+class Grace(HyperShiftCase):
+    """Conditions that refuse, and pass."""
+
+    make_api = Api
+    GRACE = "1h"
+    SPEC = {"platform": {"type": "KubeVirt", "kubevirt": {"baseDomainPassthrough": True}}}
+    POOLS = {"work": {"replicas": 1, "platform": KUBEVIRT_POOL}}
+    WORDS = "expected 3 core ignition configs, found 0"
+
+    def report(self, name, adapter="hypershift"):
+        """The report of an adapter on a cluster."""
+        cluster = self.client.get("/api/hyperfleet/v1/clusters?search=name='%s'" % name)
+        reports = self.client.get(cluster.json["items"][0]["href"] + "/statuses").json["items"]
+        return next((r for r in reports if r["adapter"] == adapter), {"data": {}})
+
+    def since(self, name):
+        """{type: time}: the conditions that are given time."""
+        return self.report(name)["data"].get("refusals", {}).get("since", {})
+
+    def refuse(self, name, kind):
+        self.operator.broken[name] = {kind: condition(kind, "False", "ValidationFailed",
+                                                      self.WORDS)}
+
+    def test_creation(self):
+        """202 with the words while it is False, then 200."""
+        id_ = guresid("hs")
+        self.refuse("grace1-work", "ValidMachineConfig")
+        self.put(id_, self.order("grace1", self.SPEC, self.POOLS))
+        message = self.until_says(id_, self.WORDS).json["message"]
+        self.assertIn("waits for ValidMachineConfig, which is given time until ", message)
+        self.operator.broken.clear()
+        self.until(id_, 200, "ready")
+
+    def test_update(self):
+        """An update goes on; what serves is not degraded."""
+        id_, _ = self.ready("grace2", self.SPEC, self.POOLS)
+        self.refuse("grace2", "ValidReleaseImage")
+        self.put(id_, self.order("grace2", dict(self.SPEC, release={"image": "quay.io/x:2"}),
+                                 self.POOLS))
+        self.until_says(id_, "waits for ValidReleaseImage, which is given time until ")
+        self.operator.broken.clear()
+        self.until(id_, 200, "updated")
+
+    def test_ready(self):
+        """A cluster that is ready stays so, and Healthy."""
+        id_, _ = self.ready("grace3", self.SPEC)
+        self.refuse("grace3", "PlatformCredentialsFound")
+        self.assertEqual(list(eventually(lambda: self.since("grace3"), "it is seen", SECONDS)),
+                         ["PlatformCredentialsFound"])
+        answer = self.get(id_)
+        self.assertEqual((answer.status, answer.json["resource"]["values"]["health"]),
+                         (200, "Healthy"))
+        found = {c["type"]: c["status"] for c in self.report("grace3", "validation")["conditions"]}
+        self.assertEqual(found["Available"], "True")
+        self.operator.broken.clear()
+        eventually(lambda: not self.since("grace3"), "it has passed", SECONDS)
+        self.assertEqual(self.get(id_).status, 200)
+
+    def test_kept(self):
+        """The time is kept over kill -9, each condition has its own, and another generation begins
+        anew."""
+        id_ = guresid("hs")
+        self.refuse("grace4", "ValidReleaseImage")
+        self.put(id_, self.order("grace4"))
+        first = eventually(lambda: self.since("grace4"), "it is seen", SECONDS)
+        self.server.restart()
+        self.operator.broken["grace4"]["ValidConfiguration"] = condition(
+            "ValidConfiguration", "False", "InvalidConfiguration", "networks overlap")
+        both = eventually(lambda: len(self.since("grace4")) == 2 and self.since("grace4"),
+                          "the second one", SECONDS)
+        self.assertEqual(both["ValidReleaseImage"], first["ValidReleaseImage"])
+        self.assertGreater(both["ValidConfiguration"], first["ValidReleaseImage"])
+        del self.operator.broken["grace4"]["ValidReleaseImage"]
+        eventually(lambda: list(self.since("grace4")) == ["ValidConfiguration"], "one", SECONDS)
+        self.assertEqual(self.since("grace4")["ValidConfiguration"], both["ValidConfiguration"])
+        self.operator.broken.clear()
+        self.until(id_, 200, "ready")
+        self.refuse("grace4", "ValidReleaseImage")
+        third = eventually(lambda: self.since("grace4"), "it is seen again", SECONDS)
+        self.assertGreater(third["ValidReleaseImage"], both["ValidConfiguration"])
+        self.put(id_, self.order("grace4", {"fips": True}))
+        eventually(lambda: self.since("grace4").get("ValidReleaseImage", "")
+                   > third["ValidReleaseImage"], "another generation", SECONDS)
+        self.operator.broken.clear()
+        self.until(id_, 200, "ready")
+
+
+class Nodepools(HyperShiftCase):
+    """A nodepool resource is checked by the platform of its cluster, wherever it is checked."""
+
+    make_api = Api
+
+    def pool(self, cluster, spec):
+        return {"type": "hyperfleet-nodepool", "driver": {"values": {
+            "cluster_id": cluster, "nodepool": {"name": "work", "spec": spec}}}}
+
+    def test_same_check(self):
+        """PUT, /validate and the visit say the same; what is accepted becomes ready."""
+        range_ = {"auto_scaling": {"min": 0, "max": 3}}
+        aws = dict(range_, platform={"aws": {"instanceType": "m5.large"}})
+        kubevirt = dict(range_, platform=KUBEVIRT_POOL)
+        for name, cluster_spec, good, bad in (
+                ("aws1", AWS, aws, (
+                    (dict(aws, arch="s390x"), "spec.arch: "),
+                    (kubevirt, "spec.platform.kubevirt: "))),
+                ("kv2", {"platform": {"type": "KubeVirt", "kubevirt": {}}},
+                 {"replicas": 0, "platform": KUBEVIRT_POOL},
+                 ((kubevirt, "spec.auto_scaling.min: "),
+                  ({"replicas": 0}, "spec.platform.kubevirt: ")))):
+            cluster = self.get(self.ready(name, cluster_spec)[0]).json
+            cluster = cluster["resource"]["values"]["cluster_id"]
+            for spec, words in bad:
+                with self.subTest(name=name, words=words):
+                    order = self.pool(cluster, spec)
+                    id_ = guresid("hs")
+                    refused = self.client.put("/nodepools/" + id_, order)
+                    self.assertEqual((refused.status, refused.json["error"]), (400, "RES-101"))
+                    self.assertIn("driver.values.nodepool." + words, refused.json["message"])
+                    checked = self.client.post("/validate", order)
+                    self.assertEqual(checked.status, 400, checked)
+                    self.assertIn(refused.json["message"].split(" (resource")[0],
+                                  checked.json["message"])
+                    made = self.client.post(
+                        "/api/hyperfleet/v1/clusters/%s/nodepools" % cluster,
+                        {"kind": "NodePool", "name": "other", "spec": spec})
+                    self.assertEqual(made.status, 201, made)
+                    self.assertIn(words, self.refusal(made.json["href"]))
+                    self.client.delete(made.json["href"])
+                    eventually(lambda h=made.json["href"]: self.client.get(h).status == 404,
+                               "gone", SECONDS)
+            id_ = guresid("hs")
+            self.assertEqual(self.client.put("/nodepools/" + id_, self.pool(cluster, good)).status,
+                             202)
+            eventually(lambda i=id_: self.client.get("/nodepools/" + i).status == 200, "ready",
+                       SECONDS)
+
+    def refusal(self, href):
+        """The message of the validation adapter's report."""
+        def refused():
+            reports = self.client.get(href + "/statuses").json["items"]
+            return [c["message"] for r in reports if r["adapter"] == "validation"
+                    for c in r["conditions"]
+                    if c["type"] == "Available" and c["status"] == "False"]
+        return eventually(refused, "refused", SECONDS)[0]
 
 
 class Orphans(HyperShiftCase):

@@ -356,8 +356,9 @@ class Login(ApiCase):
 
     def token(self, name):
         done = subprocess.run(
-            [program(), "token", "create", "--name", name, "--scope", "adapter", "--data",
-             self.server.data], env=clean_env(), text=True, capture_output=True, check=True)
+            [program(), "token", "create", "--name", name, "--scope", "adapter",
+             *self.server.place.flags()],
+            env=clean_env(), text=True, capture_output=True, check=True)
         return done.stdout
 
     def test_token(self):

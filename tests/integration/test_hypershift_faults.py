@@ -2,10 +2,13 @@
 server that is slow, deadlines; and the order of its requests.
 """
 import http.client
+import itertools
 import json
 import os
+import re
 import signal
 import threading
+import time
 import unittest
 
 from fake_kube import Refused, causes
@@ -256,6 +259,26 @@ class Refusals(HyperShiftCase):
                 self.api.faults.clear()
                 self.until(id_, 200, "ready")
 
+    def test_trouble_is_told(self):
+        """A management cluster that does not answer is told on the page and by /healthz until it
+        answers again. Reports of the built-in adapter move the gauge of the last report.
+        """
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        self.api.faults[self.hosted("told1") + "?"] = (-1, 503, "unavailable")
+        id_ = guresid("hs")
+        self.put(id_, self.order("told1"))
+        kinds = eventually(
+            lambda: [p["kind"] for p in ops.get("/healthz").json.get("problems", [])], "it is told")
+        self.assertEqual(kinds, ["management_cluster"])
+        self.assertIn("MANAGEMENT CLUSTER DOWN</span> <b>default</b>", ops.get("/").body.decode())
+        self.api.faults.clear()
+        self.until(id_, 200, "ready")
+        eventually(lambda: ops.get("/healthz").json == {"status": "ok"}, "nothing is wrong")
+        metrics = ops.get("/metrics").body.decode()
+        self.assertRegex(
+            metrics, r'hfd_adapter_last_report_timestamp_seconds\{adapter="hypershift"\} 1\d{9}')
+
     def test_another_writer(self):
         """409 without owners of fields: another writer was first, and it is tried again at once."""
         doc = Refused(409, "Conflict", "the object has been modified").doc
@@ -292,9 +315,178 @@ class Refusals(HyperShiftCase):
                               ("hostedclusters", "ADDED", "slow1")]), 1)
 
 
+    def test_foreign(self):
+        """A load balancer's answer to any call is 202 with what it was. The order is carried out
+        when it is over."""
+        page, others = "<html><h1>no</h1></html>", {"message": "no Route matched"}
+        cases = [(code, body) for code in (400, 401, 403, 404, 405, 408, 409, 413, 422, 502)
+                 for body in (page, others)] + [(200, page), (200, others), (302, page),
+                                                (422, Refused(413, "x", "of another").doc)]
+        for at, (code, body) in enumerate(cases):
+            name = "for%d" % at
+            # Reads and the dry run too; applies alone; the Secret.
+            prefix = (self.hosted(name), self.hosted(name) + "?fieldManager=hyperfleet-driver&",
+                      self.path("secrets", name))[at % 3]
+            with self.subTest(code=code, body=body, prefix=prefix):
+                self.api.faults[prefix] = (-1, code, body)
+                id_ = guresid("hs")
+                self.put(id_, self.order(name))
+                self.until_says(id_, "KubernetesUnreachable: an answer that is not Kubernetes': "
+                                "%d, %s" % (code, "text/plain" if body is page
+                                            else "application/json"))
+                self.assertEqual(self.get(id_).status, 202)
+                self.api.faults.clear()
+                self.until_object("hostedclusters", name)
+
+    def test_foreign_while_deleting(self):
+        """A 404 of others is no proof that something is gone."""
+        id_, _ = self.ready("gone1")
+        self.api.faults[self.hosted("gone1")] = (-1, 404, "<html>")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until_says(id_, "an answer that is not Kubernetes': 404, text/plain")
+        self.assertIsNotNone(self.object("hostedclusters", "gone1"))
+        self.api.faults.clear()
+        self.until(id_, 404, "deleted")
+
+
+def chunks(handler, pieces):
+    """Sends a 200 that never says how long it is."""
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    try:
+        for piece in pieces:
+            handler.wfile.write(piece)
+    except OSError:
+        pass
+
+
+def event(kind, doc):
+    return json.dumps({"type": kind, "object": doc}).encode() + b"\n"
+
+
+class Streams(HyperShiftCase):
+    """Each way that a watch or a list can end, or not end: few requests, and one line in the log.
+    """
+
+    make_api = Api
+    MARK = {"kind": "HostedCluster", "metadata": {"resourceVersion": "1"}}
+    STREAMS = {
+        "empty": lambda h: h.send(200, ""),
+        "no body": lambda h: chunks(h, ()),
+        "page": lambda h: h.send(200, "<html>busy</html>"),
+        "one event": lambda h: chunks(h, [event("MODIFIED", {"metadata": {}})]),
+        "one bookmark": lambda h: chunks(h, [event("BOOKMARK", Streams.MARK)]),
+        "410": lambda h: h.send(410, Refused(410, "Expired", "too old").doc),
+        "410 event": lambda h: chunks(h, [event("ERROR", Refused(410, "Expired", "old").doc)]),
+        "500 event": lambda h: chunks(h, [event("ERROR", Refused(500, "Internal", "x").doc)]),
+        "204": lambda h: (h.send_response(204), h.end_headers()),
+        "redirect": lambda h: h.send(302, ""),
+        "not found": lambda h: h.send(404, "<html>"),
+        "half a line": lambda h: chunks(h, [b'{"type":']),
+        "garbage": lambda h: chunks(h, itertools.repeat(b"garbage\n")),
+        "empty lines": lambda h: chunks(h, itertools.repeat(b"\n" * 1000)),
+        "bookmarks": lambda h: chunks(h, itertools.repeat(event("BOOKMARK", Streams.MARK))),
+        "a line without end": lambda h: chunks(h, itertools.repeat(b"x" * 65536)),
+    }
+
+    def count(self, seconds=2):
+        """Requests in some seconds, by the API server's own count."""
+        before = len(self.api.requests)
+        time.sleep(seconds)
+        return len(self.api.requests) - before
+
+    def lines(self):
+        return [r for r in self.server.records() if "cannot watch" in r.get("msg", "")]
+
+    def test_watches(self):
+        for name, stream in self.STREAMS.items():
+            with self.subTest(name):
+                self.api.stream = stream
+                try:
+                    self.start()
+                    eventually(self.lines, "a line in the log", SECONDS)
+                    self.assertLessEqual(self.count(), 24)
+                    self.assertEqual(len(self.lines()), 1)
+                finally:
+                    self.api.stream = None
+
+    def test_events_without_end(self):
+        """One object that changes all the time has its cluster visited five times a second."""
+        busy = []
+
+        def changes():
+            while self.api.stream is not None:
+                time.sleep(0.005)
+                if busy:
+                    yield event("MODIFIED", busy[0])
+        self.api.stream = lambda h: chunks(h, changes())
+        try:
+            self.start()
+            id_ = guresid("hs")
+            self.put(id_, self.order("busy1"))
+            self.until_object("hostedclusters", "busy1")
+            busy.append(self.object("hostedclusters", "busy1"))
+            self.until(id_, 200, "ready")
+            self.assertLessEqual(self.count(), 100)
+        finally:
+            self.api.stream = None
+
+    def test_watches_are_counted(self):
+        """The metric has them while they go on."""
+        self.api.requests.clear()
+        self.start()
+        eventually(lambda: len([r for r in self.api.requests if "watch=1" in r[1]]) >= 2,
+                   "watches", SECONDS)
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+
+        def counted():
+            found = re.findall(r'hfd_kube_requests_total\{method="GET",class="..."\} (\d+)',
+                               ops.get("/metrics").body.decode())
+            return sum(map(int, found)) == len([r for r in self.api.requests if r[0] == "GET"])
+        eventually(counted, "counted", SECONDS)
+
+    def test_lists_without_end(self):
+        """A list that gives its own token again, or always a new one."""
+        tokens = itertools.count()
+        for name, token in (("same", lambda: "again"), ("new", lambda: str(next(tokens)))):
+            with self.subTest(name):
+                class Endless(dict):
+                    """A list whose token is made when it is sent."""
+                    def items(self):
+                        return dict(kind="HostedClusterList", items=[], metadata={
+                            "resourceVersion": "1", "continue": token()}).items()
+                self.api.faults[HYPERSHIFT + "/hostedclusters?limit="] = (-1, 200, Endless(x=1))
+                try:
+                    self.start()
+                    eventually(lambda: len(self.api.requests) > 3, "requests", SECONDS)
+                    self.assertLessEqual(self.count(), 24)
+                    if name == "same":
+                        self.assertEqual(len(self.lines()), 1)
+                        self.assertIn("gives its own token again", self.lines()[0]["reason"])
+                finally:
+                    self.api.faults.clear()
+
+
 class Deadlines(HyperShiftCase):
     make_api = Api
     FLAGS = ("--driver-deadline-delete", "2s")
+
+    def test_retry_after_ends_before_the_deadline(self):
+        """A server that asks for an hour is asked once more before the deadline of the operation.
+        """
+        self.start("--driver-deadline-create", "6s")
+        self.addCleanup(self.stop)
+        path = "%s/namespaces/%s/hostedclusters/late1" % (HYPERSHIFT, self.namespace)
+        self.api.faults[path] = (-1, 503, 3600)
+        id_ = guresid("hs")
+        self.put(id_, self.order("late1"))
+        eventually(lambda: self.get(id_).status == 400, "the deadline", SECONDS)
+        self.assertEqual(self.get(id_).json["error"], "RES-105")
+        self.assertEqual(len([p for m, p in self.api.requests if p.startswith(path)]), 2)
+        self.api.faults.clear()
 
     def test_a_finalizer_stays(self):
         """A NodePool that does not go: 202, then the deadline; the deletion goes on, and ends when
@@ -309,13 +501,15 @@ class Deadlines(HyperShiftCase):
             self.assertEqual(status, "Terminating")
         in_time(2, deletion)
         eventually(lambda: self.get(id_).status == 400, "the deadline", SECONDS)
-        if "stays1-worker" not in self.get(id_).json["message"]:
-            in_time(2, deletion)  # the deadline was before the adapter's first visit
+        if "finalizers" not in self.get(id_).json["message"]:
+            in_time(2, deletion)  # the deadline was before the second visit
             eventually(lambda: self.get(id_).status == 400, "the deadline", SECONDS)
-        self.assertIn("stays1-worker", self.get(id_).json["message"])
+        self.assertIn("waits for NodePool stays1-worker to be gone since 2026-01-01T00:00:00Z: "
+                      "finalizers hypershift.openshift.io/finalizer",
+                      self.get(id_).json["message"])
         status = self.client.get("/clusters/%s/status" % id_).json
         self.assertEqual(status["status"], "TerminateFailed")
-        self.assertEqual(status["rsync-status"], {"Applied": 2, "Pending": 2})
+        self.assertEqual(status["rsync-status"], {"Applied": 4})
         self.assertNotIn("deletionTimestamp", self.object("hostedclusters", "stays1")["metadata"])
         since = len(self.api.requests)
         eventually(lambda: [1 for m, p in self.api.requests[since:] if "nodepools" in p],

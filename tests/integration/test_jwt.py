@@ -7,15 +7,17 @@ import http.server
 import json
 import os
 import shutil
+import signal
+import socket
 import ssl
 import tempfile
 import threading
 import unittest
 
 from jwt import Key, b64, soon
-from lib import BASE, Client, Server, eventually
+from lib import BASE, Client, Server, eventually, report_body
 from test_tls import self_signed
-from test_access import SCOPES, bearer, may, run, token_create
+from test_access import SCOPES, basic, bearer, may, run, token_create
 
 ISSUER = "https://issuer.example/realms/hyperfleet"
 
@@ -141,6 +143,45 @@ class Operator(Signed):
         os.rename(away, self.other.public)
         eventually(lambda: self.answer(token).status == 404, "the key is back")
 
+    def test_all_keys_of_a_file(self):
+        """Old and new key stand in one file; what cannot be used stops the start, with words."""
+        self.server.close()
+        with open(self.rsa.public, encoding="ascii") as f:
+            first = f.read()
+        with open(self.other.public, encoding="ascii") as f:
+            second = f.read()
+        with open(self.rsa.private, encoding="ascii") as f:
+            private = f.read()
+        path = self.write("both", "old\n" + first + "\nnew\n" + second + "\n")
+        self.start("--auth-operator-keys", path)
+        for key in self.rsa, self.other:
+            self.assertEqual(self.answer(key.token({"kid": key.fingerprint}, {})).status, 404)
+        token = self.rsa.token({"kid": self.rsa.fingerprint}, {})
+        self.write("both", first + private)
+        eventually(lambda: self.answer(token).status == 401, "the file is refused as a whole")
+        self.write("both", first)
+        eventually(lambda: self.answer(token).status == 404, "it is taken up")
+        for text, words in ((first + private, "block 2 is no PEM public key"),
+                            (first + second[:-30], "damaged or cut off"), ("", "no PEM public key"),
+                            (first + second.replace("BEGIN", "BEGUN"), "damaged or cut off")):
+            status, _, err = run("config", "check", "--auth-operator-keys",
+                                 self.write("flawed", text))
+            self.assertEqual(status, 2)
+            self.assertIn(words, err)
+
+    def test_what_is_no_file(self):
+        """A folder, an empty file or a dead link in place of a file of keys stops the start."""
+        folder = os.path.join(self.rsa.folder, "folder")
+        os.mkdir(folder)
+        link = os.path.join(self.rsa.folder, "link")
+        os.symlink("nowhere", link)
+        for flag in "--auth-operator-keys", "--auth-issuers":
+            for path in folder, link, self.write("empty", ""):
+                status, _, err = run("serve", "--listen", "127.0.0.1:0", "--ops-listen",
+                                     "127.0.0.1:0", flag, path)
+                self.assertEqual(status, 2)
+                self.assertIn(flag[2:].replace("-", ".", 1).replace("-", "_"), err)
+
     def test_flawed_settings(self):
         """A key file that cannot be used stops the start, and is named."""
         small = Key(bits=1024)
@@ -257,7 +298,7 @@ class Issuers(Signed):
         del issuer["jwk_cert_file"]
         self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
         token = self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims())
-        self.assertEqual(self.answer(token).status, 403)
+        eventually(lambda: self.answer(token).status == 403, "the keys are fetched")
         served["status"] = 500
         for _ in range(20):
             self.refused(self.rsa.token({"alg": "RS256", "kid": "new"}, self.claims()),
@@ -306,17 +347,204 @@ class Issuers(Signed):
             else:
                 eventually(lambda: any("cannot be fetched" in r["msg"]
                                        for r in self.server.records()), "the log says so")
-                self.refused(token, "not trusted")
+                self.assertEqual(self.answer(token).status, 503)
             self.client.close()
             self.server.close()
 
+    def silent(self, count, *more):
+        """Starts a server with issuers that take a connection and say nothing, and others."""
+        site = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.addCleanup(site.close)
+        issuers = [{"issuer_url": "silent-%d" % n, "scopes": ["adapter"],
+                    "jwk_cert_url": "http://127.0.0.1:%d/%d" % (site.getsockname()[1], n)}
+                   for n in range(count)]
+        self.start("--auth-issuers", self.write("issuers", {"issuers": issuers + list(more)}),
+                   "--http-drain-timeout", "1s")
+        return site
+
+    def test_silent_issuers(self):
+        """Silent issuers delay neither the start, nor tokens, nor the keys of others, nor the end.
+        Each step has a limit for what hangs, and 32 issuers one by one would be beyond it.
+        """
+        other = self.issuer([self.rsa.jwk("one")], issuer_url="good")
+        self.silent(31, other)
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        self.assertEqual(ops.get("/readyz").status, 200)
+        good = self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims(iss="good"))
+        self.assertEqual(self.answer(good).status, 403)
+        token = token_create(self.server.data, "t", "driver")
+        eventually(lambda: self.answer(token).status == 404, "the token is taken up", 9)
+        self.assertEqual(run("token", "revoke", "t", "--data", self.server.data)[0], 0)
+        eventually(lambda: self.answer(token).status == 401, "it is revoked", 9)
+        token = token_create(self.server.data, "u", "driver")
+        self.server.proc.send_signal(signal.SIGHUP)
+        eventually(lambda: self.answer(token).status == 404, "SIGHUP is heeded", 9)
+        self.assertEqual(self.server.sigterm(9), 0)
+
+    def test_all_are_asked_at_once(self):
+        """A silent issuer holds up no other one."""
+        site = self.silent(32)
+        site.settimeout(60)
+        held = [site.accept()[0] for _ in range(32)]
+        for one in held:
+            self.addCleanup(one.close)
+
+    def test_keys_that_never_came(self):
+        """A caller of an issuer whose keys never came is told to try again, in each API's form."""
+        self.silent(1)
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        token = self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims(iss="silent-0"))
+        for client, method, path, code in (
+                (self.client, "GET", "/x", "RES-199"), (self.client, "PUT", "/x", "RES-199"),
+                (self.client, "GET", "/t/%s/x" % token, "RES-199"),
+                (self.client, "POST", BASE + "/clusters", "HYPERFLEET-SVC-001"),
+                (self.client, "GET", "/api/driver/v1/resources", "HYPERFLEET-SVC-001"),
+                (ops, "GET", "/admin/tokens", None)):
+            with self.subTest(method=method, path=path):
+                answer = client.request(method, path, {} if method in ("PUT", "POST") else None,
+                                        {} if token in path else bearer(token))
+                self.assertEqual(answer.status, 503, answer)
+                self.assertTrue(answer.header("Retry-After").isdigit())
+                self.assertIsNone(answer.header("WWW-Authenticate"))
+                self.assertIn("were not fetched yet", answer.body.decode())
+                if code is not None:
+                    self.assertEqual(answer.json.get("error", answer.json.get("code")), code)
+        with socket.create_connection(("127.0.0.1", self.server.port)) as s:
+            s.settimeout(60)
+            s.sendall(b"PUT /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+                      b"Authorization: Bearer " + token.encode() + b"\r\n\r\n")
+            head = s.recv(4096)  # before the body
+            self.assertIn(b" 503 ", head)
+            self.assertIn(b"Retry-After: ", head)
+        refused = [r for r in self.server.records() if r["msg"] == "caller refused"]
+        self.assertEqual({r["reason"] for r in refused}, {"no_keys"})
+        self.assertFalse(any(r["msg"] == "request failed" for r in self.server.records()))
+
+    def test_a_redirect_is_not_followed(self):
+        """The keys of a URL come from that URL."""
+        asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_response(302)
+                self.send_header("Location", "/elsewhere")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=site.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(site.server_close)
+        self.addCleanup(site.shutdown)
+        issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:%d/jwks" % site.server_port)
+        del issuer["jwk_cert_file"]
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+        eventually(lambda: any("got 302" in r.get("error", "") for r in self.server.records()),
+                   "the log says so")
+        self.assertEqual(asked, ["/jwks"])
+
+    def test_large_tokens(self):
+        """16 KiB are taken on each way; a larger token is told the number, and so is the log."""
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [dict(
+            self.issuer([self.ec.jwk("k")]), scopes=["driver", "admin"])]}))
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+
+        def sized(size):
+            """A token of exactly that size, or the next that base64 can give."""
+            groups = size * 3 // 4 - 300
+            while True:
+                token = self.ec.token({"alg": "ES256", "kid": "k"},
+                                      self.claims(groups="g" * groups))
+                if len(token) >= size:
+                    return token
+                groups += max((size - len(token)) * 3 // 4, 1)
+
+        for token, good in ((sized(11256), True), (sized(16380), True), (sized(16385), False),
+                            (sized(22000), False)):
+            self.assertTrue(good == (len(token) <= 16384), len(token))
+            for client, path, headers, status in (
+                    (self.client, "/x", bearer(token), 404),
+                    (self.client, "/t/%s/x" % token, {}, 404),
+                    (ops, "/admin/tokens", bearer(token), 200),
+                    (ops, "/admin/tokens", basic(token), 200),
+                    (ops, "/t/%s/admin/tokens" % token, {}, 200)):
+                with self.subTest(size=len(token), path=path[:20]):
+                    answer = client.get(path, headers)
+                    self.assertEqual(answer.status, status if good else 401, answer.body)
+                    if not good:
+                        self.assertIn("larger than 16384 bytes", answer.body.decode())
+        refused = [r for r in self.server.records() if r["msg"] == "caller refused"]
+        self.assertEqual({(r["reason"], "16384" in r["error"]) for r in refused},
+                         {("too_long", True)})
+
+    def test_names_of_our_own(self):
+        """No claim makes a caller one of this server's own: its tokens, its commands, the Operator.
+        """
+        keys = [self.rsa.jwk("one")]
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [self.issuer(keys)]}),
+                   config="auth:\n  operator_keys: [%s]\n" % self.other.public)
+        head = {"alg": "RS256", "kid": "one"}
+        token = token_create(self.server.data, "orchestrator", "driver")
+        eventually(lambda: self.answer(token).status == 404, "the token is taken up")
+        for name in ("orchestrator", "Orchestrator", " orchestrator ", "local@hyperfleet.local",
+                     "orchestrator@hyperfleet.local", "any@HYPERFLEET.local",
+                     "any@hyperfleet.local.", " any@hyperfleet.local\t", "any@ hyperfleet.local",
+                     "system", "LOCAL", "operator", "operator@hyperfleet.local"):
+            with self.subTest(name):
+                self.refused(self.rsa.token(head, self.claims(sub=name)), "this server's own")
+        for name in ("orchestrators", "any@hyperfleet.local.example"):
+            self.assertEqual(self.answer(self.rsa.token(head, self.claims(sub=name))).status, 403)
+        for org in ("orchestrator", "local", "local@hyperfleet.local"):
+            self.assertEqual(self.answer(self.other.token({"kid": self.other.fingerprint},
+                                                          {"orgID": org})).status, 404)
+        self.assert_callers({"orchestrator@hyperfleet.local",  # of its own token
+                             "orchestrators@hyperfleet.local", "any@hyperfleet.local.example",
+                             "operator@hyperfleet.local"})
+        self.assertTrue(any(r.get("reason") == "reserved" and "this server's own" in r["error"]
+                            for r in self.server.records()))
+
+    def test_bound_adapters(self):
+        """The scope adapter of an issuer may have names, as that of a token."""
+        issuer = self.issuer([self.ec.jwk("k")], scopes=["view", "adapter=dns"])
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+        token = self.ec.token({"alg": "ES256", "kid": "k"}, self.claims())
+        for name, status in (("dns", 404), ("validation", 403)):
+            answer = self.client.post(BASE + "/clusters/none/statuses", report_body(name, 1),
+                                      bearer(token))
+            self.assertEqual(answer.status, status, answer)
+        for scopes in (["adapter", "adapter=dns"], ["adapter="], ["adapter=a b"]):
+            path = self.write("flawed", {"issuers": [dict(issuer, scopes=scopes)]})
+            status, _, err = run("config", "check", "--auth-issuers", path)
+            self.assertEqual(status, 2)
+            self.assertIn("issuers[0].scopes: expected", err)
+
+    def test_many_keys(self):
+        """All keys of a set are used."""
+        keys = [self.ec.jwk("k%d" % n) for n in range(100)] + [self.rsa.jwk("last" * 100)]
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [self.issuer(keys)]}))
+        for token in (self.ec.token({"alg": "ES256", "kid": "k99"}, self.claims()),
+                      self.rsa.token({"alg": "RS256", "kid": "last" * 100}, self.claims())):
+            self.assertEqual(self.answer(token).status, 403)
+
     def test_a_url_that_fails(self):
-        """Without its keys an issuer lets no caller in; the log says why, and tokens work."""
+        """Without its keys an issuer's callers are to try again; the log says why, and tokens work.
+        """
         issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:1/jwks")
         del issuer["jwk_cert_file"]
         tokens = ("--auth-tokens-file", os.path.join(self.rsa.folder, "tokens"))
         self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}), *tokens)
-        self.refused(self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims()), "not trusted")
+        answer = self.answer(self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims()))
+        self.assertEqual(answer.status, 503)
+        self.refused(self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims(iss="other")),
+                     "not trusted")
         eventually(lambda: any("cannot be fetched" in r["msg"] for r in self.server.records()),
                    "the log says so")
         token = token_create(self.server.data, "t", "driver", *tokens)

@@ -83,18 +83,21 @@ class Lists(Case):
         self.fleet.ready(one)
         team = "--label=team=" + self.mark
         rows = [line.split() for line in self.ask("list", team).stdout.splitlines()]
-        self.assertEqual(rows[0], ["GURESID", "NAME", "STATE", "HEALTH", "FOR", "MESSAGE"])
+        self.assertEqual(rows[0], ["STATE", "NAME", "GURESID", "FOR", "CAUSE", "MESSAGE"])
         self.assertEqual([row[:3] for row in rows[1:]],
-                         [[two, two, "creating"], [one, one, "ready"]])
-        self.assertEqual(rows[2][3], "Healthy")
-        self.assertIn("waits for validation", self.ask("list", team).stdout)
+                         [["creating", two, two], ["ready", one, one]])
+        self.assertRegex(self.ask("list", team).stdout, r" s +validation NotReported  has not rep")
         wide = self.ask("list", team, "-o", "wide").stdout
+        self.assertIn("waits for validation", wide)
+        self.assertIn("Healthy", wide)
         self.assertIn("app=pay", wide)
         self.assertIn(self.fleet.cluster_of(two)["id"], wide)
         for args, found in ((("--label", "app=shop"), [one]), (("--state", "creating"), [two]),
                             (("--state=creating", "--state=ready", "--order=created"), [two, one]),
                             (("--failed",), []), (("--stuck",), []), (("--search", two), [two]),
-                            (("--failed", "--stuck"), []),
+                            (("--failed", "--stuck"), []), (("--degraded",), []),
+                            (("--who=validation", "--reason=NotReported"), [two]),
+                            (("--who=dns",), []),
                             (("--type", "hyperfleet-nodepool"), [])):
             got = self.ask("list", team, "-o", "name", *args).stdout.split()
             self.assertEqual(got, found, args)
@@ -108,6 +111,45 @@ class Lists(Case):
         none = self.ask("list", team, "--failed")
         self.assertEqual((none.stdout, none.stderr), ("", "there are no such resources\n"))
 
+    def drawn(self, *args, columns=80):
+        """The lines of a command on a terminal of so many columns."""
+        master, slave = pty.openpty()
+        subprocess.run(["stty", "cols", str(columns)], stdin=slave, check=True)
+        ran = subprocess.Popen([program(), *args], stdout=slave, env=clean_env(self.env))
+        os.close(slave)
+        seen = b""
+        try:
+            while piece := os.read(master, 65536):
+                seen += piece
+        except OSError:  # the other end is closed
+            pass
+        os.close(master)
+        self.assertEqual(ran.wait(60), 0)
+        return seen.decode().splitlines()
+
+    def test_the_cause_comes_first(self):
+        """At 80 columns a row has the name, the cause and its words; what is equal is counted."""
+        long = "a-name-that-is-long-" + "x" * 25
+        gids = [guresid("cause") for _ in range(12)]
+        for i, gid in enumerate(gids):
+            self.put(gid, cluster_input(name=long if i == 0 else gid, labels={"team": self.mark}))
+            self.fleet.accepted(self.fleet.cluster_of(gid), "dns", available=False,
+                                reason="QuotaExceeded",
+                                message="12 of 24 cores are left, and 16 are needed for it.")
+        lines = self.drawn("list", "--label=team=" + self.mark)
+        self.assertEqual(lines[0].split(), ["STATE", "NAME", "FOR", "CAUSE", "MESSAGE"])
+        self.assertEqual(len(lines), 13)
+        for line, gid in zip(lines[1:], ["a-name-that-is-long-xxx..."] + gids[1:]):
+            self.assertRegex(line, r"^FAILED  %s +\d+ s +dns QuotaExceeded  12 of" % re.escape(gid))
+            self.assertLessEqual(len(line), 80)
+        self.assertIn(gids[0], self.drawn("list", "--search", gids[0], columns=160)[1])
+        lines = self.drawn("status")
+        self.assertTrue(any(re.match(r"12 +FAILED +dns QuotaExceeded +\d+ s$", line)
+                            for line in lines), lines)
+        rows = [line for line in lines if re.match("FAILED .* dns QuotaExceeded +12 of", line)]
+        self.assertEqual(len(rows), 10, "of one cause")
+        self.assertIn("There are more: hyperfleet-driver list --who ADAPTER --reason REASON", lines)
+
     def test_status_of_one(self):
         """Each adapter has its state and its words; what failed says why; what is gone is 4."""
         gid = self.order("whole", app="shop")
@@ -118,7 +160,7 @@ class Lists(Case):
         self.assertRegex(text, r"%s  creating for \d+ s of about .*, deadline 20" % gid)
         self.assertRegex(text, r"(?m)^    validation +done")
         self.assertRegex(text, r"(?m)^    dns +waiting +\d+ s +(usually \d+ s +(<-- slow +)?)?"
-                               r"Waiting: zone  x$")
+                               r"Waiting: zone \\u001bx$")
         self.assertRegex(text, r"last change \d+ s ago: create\n")
         self.assertRegex(text, r"ordered 20\S+ by \S+ .*app=shop")
         self.assertEqual(json.loads(self.ask("status", gid, "-o", "json").stdout)["id"], gid)
@@ -138,16 +180,19 @@ class Lists(Case):
         self.assertIn("no resource 'none'", self.ask("status", "none", want=4).stderr)
 
     def test_status_of_all(self):
-        """Without a GUResID: the counts, and each resource that is not ready and healthy."""
+        """Without a GUResID: what is wrong, the counts, and each resource that is not ready and
+        healthy.
+        """
         ready, waits = self.order("fine"), self.order("waits")
         self.fleet.ready(ready)
         text = self.ask("status").stdout
-        self.assertRegex(text.splitlines()[0],
-                         r"^ready \d+  creating \d+  updating \d+  deleting \d+  failed \d+$")
-        self.assertRegex(text, r"(?m)^creating +%s +%s +\d+ s +waits for" % (waits, waits))
+        self.assertRegex(text, r"(?m)^ready \d+  creating \d+  updating \d+  deleting \d+  "
+                               r"failed \d+$")
+        self.assertRegex(text, r"(?m)^creating +%s +%s +\d+ s +validation NotReported  "
+                               "has not reported$" % (waits, waits))
         self.assertNotIn(ready, text)
         doc = json.loads(self.ask("status", "-o", "json").stdout)
-        self.assertEqual(set(doc), {"items", "counts", "next", "stuck"})
+        self.assertEqual(set(doc), {"items", "counts", "causes", "next", "problems"})
 
     def test_watch(self):
         """In a pipe each news is printed, until Ctrl-C."""
@@ -252,7 +297,7 @@ class Access(unittest.TestCase):
                               for path, _ in served.asked[3:]}, {("app=a&b",)})
             text = command("list", "--url", served.url).stdout
             self.assertNotIn("\x1b", text)
-            self.assertEqual({line.index("failed") for line in text.splitlines()[1:]},
+            self.assertEqual({line.index("FAILED") for line in text.splitlines()[1:]},
                              {text.splitlines()[0].index("STATE")})
             self.assertIn("w" * 200, text)
 

@@ -28,7 +28,7 @@ def run(*args):
 def commands():
     """The names of the table of commands."""
     table = read(os.path.join(ROOT, "handlers/cli/cli.h"))
-    table = table[table.index("#define HFD_COMMAND_LIST"):table.index("HFD_OWN_FLAG_LIST")]
+    table = table[table.index("#define HFD_COMMAND_LIST"):table.index("HFD_SETTINGS_USER_LIST")]
     return re.findall(r"^ +X\((\w+),", table, re.M)
 
 
@@ -43,8 +43,9 @@ class Manual(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
         cls.folder = folder.name
+        cls.check = os.path.join(ROOT, "tests/contract/check.py")
         subprocess.run([sys.executable, "-B", os.path.join(ROOT, "handlers/cli/manual.py"),
-                        program(), cls.folder], check=True)
+                        program(), cls.check, cls.folder], check=True)
         cls.commands = commands()
         cls.flags = {name: flags_of(name) for name in cls.commands}
 
@@ -83,6 +84,18 @@ class Manual(unittest.TestCase):
             page = self.page("hyperfleet-driver-%s.1" % name)
             for flag in self.flags[name]:
                 self.assertRegex(page + settings, r"\n\*%s[ .\[*]" % re.escape(flag))
+
+    def test_check(self):
+        """The program beside the program has a page of its own."""
+        text = subprocess.run([sys.executable, "-B", self.check, "--help"], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        page = self.page("hyperfleet-driver-check.1")
+        self.assertIn("*hyperfleet-driver-check* URL --input FILE", page)
+        self.assertGreater(len(FLAG.findall(text)), 10)
+        for flag in FLAG.findall(text):
+            self.assertRegex(page, r"\n\*%s[ *]" % re.escape(flag))
+        for status in ("0", "1", "2", "69"):
+            self.assertIn("\n*%s*\n" % status, page)
 
     def test_settings(self):
         page = self.page("hyperfleet-driver-settings.5")

@@ -199,7 +199,7 @@ class Outside(Guarded):
         for status, words, args in (
                 (1, "scope admin", ("--ops-url", self.ops_url, "--token-file",
                                     self.token_file("view"))),
-                (1, "credentials are needed", ("--ops-url", self.ops_url)),
+                (1, "401: give --token-file FILE", ("--ops-url", self.ops_url)),
                 (1, "404", ("--ops-url", self.url, "--token-file", self.token_file("admin"))),
                 (69, "connect", ("--ops-url", "http://127.0.0.1:1"))):
             done = run("token", "list", *args)
@@ -208,7 +208,9 @@ class Outside(Guarded):
         self.assertEqual(run("token", "revoke", "view.t", *flags).returncode, 2)
 
     def test_the_same_flags(self):
-        """Each command of the client takes the four flags, and the variables."""
+        """Each command of the client takes the four flags, and the variables. The help names those
+        that it uses.
+        """
         flags = ("--url", self.url, "--ops-url", self.ops_url, "--token-file",
                  self.token_file("admin"), "--ca-file", "/none")
         for status, command in ((4, ("get", "none")), (4, ("wait", "none")),
@@ -220,11 +222,12 @@ class Outside(Guarded):
                 done = run(*command, *flags)
                 self.assertEqual(done.returncode, status, done.stderr)
         help_of = {name: run("help", name).stdout for name in (
-            "apply", "get", "wait", "delete", "list", "status", "check", "backup", "token",
-            "doctor")}
+            "apply", "get", "wait", "delete", "list", "status", "backup", "token", "doctor")}
         for name, text in help_of.items():
             for flag in ("--url", "--ops-url", "--token-file", "--ca-file"):
-                self.assertIn("\n  %s " % flag, text, name)
+                used = name == "doctor" or flag[-4:] == "file" or \
+                    (flag == "--ops-url") == (name in ("backup", "token"))
+                self.assertEqual("\n  %s " % flag in text, used, (name, flag))
 
 
 class Open(unittest.TestCase):
@@ -243,7 +246,14 @@ class Open(unittest.TestCase):
                 client = Client(server, ops=True)
                 test_remote.lib.eventually(
                     lambda: client.get("/healthz").json["remote"]["health"] != "well", "it is ill")
+                told = client.get("/healthz").json
+                self.assertEqual((told["status"], [p["kind"] for p in told["problems"]]),
+                                 ("degraded", ["remote"]))
+                page = client.get("/").body.decode()
                 client.close()
+                self.assertIn("REMOTE HYPERFLEET DOWN</span> GET was answered with status 500",
+                              page)
+                self.assertIn("REMOTE for ", run("status", "--url", url(server.port)).stdout)
                 done = run("doctor", "--json", "--ops-url", url(server.ops_port))
         self.assertEqual(done.returncode, 3, done.stdout)
         found = {line["about"]: line for line in json.loads(done.stdout)["lines"]}
@@ -264,7 +274,8 @@ class Certificate(test_tls.Secure):
         self.assertEqual(status, 0, out)
         self.assertRegex(out, r"tls       the certificate at \S+ is valid until 20\d\d-\S+Z, "
                               r"for (89|90) days\n")
-        status, out = self.doctor()
+        test_tls.self_signed(self.folder, "other")  # a bare system has no file of trusted ones
+        status, out = self.doctor("--ca-file", self.path("other.pem"))
         self.assertEqual(status, 3)
         self.assertRegex(out, r"server    \S+ cannot be reached: .*certificate")
 

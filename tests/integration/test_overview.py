@@ -36,20 +36,44 @@ class Overview(Case):
         gid = self.order("item", {"team": self.mark, "app": "shop"})
         item, = self.ask("/resources?search=" + self.mark).json["items"]
         self.assertEqual(set(item), {"id", "type", "name", "state", "operation", "since",
-                                     "estimated_completion_time", "deadline", "message", "health",
-                                     "labels", "cluster_id"})
+                                     "estimated_completion_time", "deadline", "message", "who",
+                                     "reason", "words", "code", "stuck", "health", "labels",
+                                     "cluster_id"})
         self.assertEqual((item["id"], item["name"], item["state"], item["operation"]),
                          (gid, gid, "creating", "create"))
         self.assertEqual(item["labels"], {"team": self.mark, "app": "shop"})
         self.assertEqual(item["cluster_id"], self.fleet.cluster_of(gid)["id"])
         self.assertLess(parse_time(item["since"]), parse_time(item["deadline"]))
         self.assertIn("waits for", item["message"])
+        self.assertEqual((item["who"], item["reason"], item["words"]),
+                         ("validation", "NotReported", "has not reported"))
         self.assertIsNone(item["health"])
         self.fleet.ready(gid)
         item, = self.ask("/resources?search=" + self.mark).json["items"]
         self.assertEqual((item["state"], item["health"]), ("ready", "Healthy"))
         for name in ("operation", "deadline", "estimated_completion_time", "message"):
             self.assertIsNone(item[name])
+
+    # Each resource that failed, or is degraded, is found by its cause; the causes are counted.
+    def test_causes(self):
+        one, two, ill, _ = (self.order("cause", {"team": self.mark}) for _ in range(4))
+        for gid in (one, two):
+            self.fleet.accepted(self.fleet.cluster_of(gid), "dns", available=False,
+                                reason="QuotaExceeded", message="no cores are left.")
+        self.fleet.ready(ill)
+        self.fleet.accepted(self.fleet.cluster_of(ill), "dns", available=False, reason="ZoneLost")
+        page = self.ask("/resources?search=" + self.mark).json
+        self.assertEqual([(c["trouble"], c["who"], c["reason"], c["count"])
+                          for c in page["causes"]],
+                         [("failed", "dns", "QuotaExceeded", 2),
+                          ("degraded", "dns", "ZoneLost", 1)])
+        self.assertEqual((page["items"][0]["code"], page["items"][0]["words"]),
+                         ("RES-104", "no cores are left"))
+        self.assertEqual(self.ids("&who=dns"), [one, two, ill])
+        self.assertEqual(self.ids("&who=dns&reason=QuotaExceeded"), [one, two])
+        self.assertEqual(self.ids("&degraded=true"), [ill])
+        for query in ("who=dns&who=x", "degraded=1"):
+            self.ask("/resources?" + query, 400)
 
     def test_filters_and_pages(self):
         made = [self.order("page", {"team": self.mark, "n": str(i % 2)}) for i in range(5)]

@@ -240,7 +240,7 @@ class Rules(PacemakerCase):
 
 
 class Time(PacemakerCase):
-    # Earlier is 409, and the stored document stays; equal is accepted and stays as well.
+    # Earlier is 409, and the stored document stays. Equal with other content is stored.
     def test_last_updated_never_goes_back(self):
         cluster = self.cluster()
         doc = document()
@@ -252,11 +252,31 @@ class Time(PacemakerCase):
             answer = door(old)
             self.assertEqual(answer.status, 409, answer.body)
             self.assertIn("earlier timestamp", answer.json["detail"])
+            self.assertEqual(self.document_of(cluster), doc)
             same = lost_fencing(doc)
             self.assertIn(door(same).status, (200, 201))
-            self.assertEqual(self.document_of(cluster), doc)
-        self.assertEqual(self.seen(cluster)["Ready"][0], "True")
-        self.assertEqual(self.reasons(cluster), [("PacemakerHealthy", 1)])
+            self.assertEqual(self.document_of(cluster), same)
+            self.assertEqual(self.seen(cluster)["Ready"][0], "False")
+            self.assertIn(door(doc).status, (200, 201))
+            self.assertEqual(self.seen(cluster)["Ready"][0], "True")
+
+    # A time more than 5 minutes ahead is 400 and stores nothing; a true one is taken afterwards.
+    def test_last_updated_in_the_future(self):
+        cluster = self.cluster()
+        self.assertEqual(self.client.post(cluster["href"] + "/pacemaker", document(
+            updated=time_at(86400))).status, 201)
+        for field, door in (
+            (ROOT, lambda d: self.send(cluster, d)),
+            ("", lambda d: self.client.put(cluster["href"] + "/pacemaker/status", d)),
+        ):
+            answer = door(document(updated=time_at(310)))
+            self.assertEqual(answer.status, 400, answer.body)
+            self.assertEqual([e["field"] for e in answer.json["errors"]],
+                             [field + "status.lastUpdated"])
+            self.assertIn("5 minutes ahead", answer.json["detail"])
+        self.assertNotIn("status", self.client.get(cluster["href"] + "/pacemaker").json)
+        self.put_status(cluster, document(updated=time_at(280)))
+        self.assertEqual(self.health(cluster)["overall"], "Healthy")
 
     # A report that repeats a document repeats no event.
     def test_a_repeated_document_is_no_news(self):
@@ -275,7 +295,7 @@ class Time(PacemakerCase):
                          409)
         self.sent(cluster, document(updated="2025-01-01T10:30:00+02:00"))
         self.assertEqual(self.document_of(cluster)["status"]["lastUpdated"],
-                         "2025-01-01T08:30:00Z")
+                         "2025-01-01T10:30:00+02:00")
         self.sent(cluster, document(updated="2025-01-01T10:30:01+02:00"))
 
     # A document that is not renewed takes Ready and Available down; the next one brings them back.
@@ -288,7 +308,7 @@ class Time(PacemakerCase):
         seen = self.seen(cluster)
         self.assertEqual(seen["Available"], ("False", "AdapterReportedNotAvailable"))
         self.assertEqual(seen["PacemakerSuccessful"], ("False", "PacemakerStatusStale"))
-        self.assertEqual(seen["PacemakerHealthCheckDegraded"], ("True", "PacemakerUnhealthy"))
+        self.assertEqual(seen["PacemakerHealthCheckDegraded"], ("True", "PacemakerStatusStale"))
         self.assertEqual(self.reasons(cluster), [("PacemakerHealthy", 1),
                                                  ("PacemakerStatusStale", 1)])
         self.put_status(cluster, document())
@@ -327,6 +347,8 @@ class Subresource(PacemakerCase):
         self.assertNotIn("status", seen)
         self.assertEqual(self.seen(cluster)["Ready"][0], "True")
         self.assertNotIn("PacemakerHealthCheckDegraded", self.seen(cluster))
+        self.assertEqual(self.reasons(cluster), [])
+        self.assertEqual(self.client.get(path + "/status").json, seen)
 
         doc = document()
         labelled = copy.deepcopy(doc)
@@ -437,6 +459,24 @@ class Verdict(PacemakerCase):
                        "managed for recovery)"))
         self.assertLess(first["first_time"], first["last_time"])
         self.assertEqual(self.events(cluster)[1]["message"], HEALTHY)
+
+    # A reported Healthy counts when it is the worse one: of an agent, of the cluster.
+    def test_reported_healthy(self):
+        cluster = self.cluster()
+        doc = document()
+        agent = doc["status"]["nodes"][0]["fencingAgents"][0]
+        condition_of(agent, "Healthy")["status"] = "False"
+        self.sent(cluster, doc)
+        self.assertEqual(self.health(cluster)["errors"], [NO_FENCING])
+        self.assertEqual(self.seen(cluster)["Ready"], ("False", "MissingRequiredAdapters"))
+        doc = document()
+        whole = condition_of(doc["status"], "Healthy")
+        whole["status"], whole["message"] = "False", "quorum is at risk"
+        self.put_status(cluster, doc)
+        health = self.health(cluster)
+        self.assertEqual((health["overall"], health["errors"]),
+                         ("Error", ["Cluster is unhealthy: quorum is at risk"]))
+        self.assertEqual(self.reasons(cluster)[-2], ("PacemakerClusterUnhealthy", 1))
 
     # Reported aggregates that differ from their parts are an event, and the worse counts.
     def test_mismatch(self):

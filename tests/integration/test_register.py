@@ -88,6 +88,59 @@ def accepts(schema, value):
         if key in value)
 
 
+# The humctl of the tests: writes its calls to a log, and knows the drivers that were posted.
+FAKE_HUMCTL = """#!/usr/bin/env python3
+import json, os, sys
+folder, call = os.path.dirname(sys.argv[0]), sys.argv[1:]
+drivers = os.path.join(folder, "drivers")
+known = open(drivers).read().split() if os.path.exists(drivers) else []
+if call[0] == "apply":
+    entry = call[:2] + [json.load(open(call[2]))]
+else:
+    assert call[0] == "api" and call[3] == "-d", call
+    entry = [call[1], call[2], json.loads(call[4])]
+    if call[1] == "post":
+        open(drivers, "a").write(entry[2]["id"] + "\\n")
+with open(os.path.join(folder, "log"), "a") as log:
+    log.write(json.dumps(entry) + "\\n")
+sys.exit(call[1] == "put" and entry[2]["id"] not in known)
+"""
+
+
+def brackets(text):
+    """How many brackets a piece of HCL opens, less those that it closes."""
+    bare = re.sub(r'"(?:\\.|[^"\\])*"|#.*', "", text)
+    return sum(bare.count(c) for c in "([{") - sum(bare.count(c) for c in ")]}")
+
+
+def formatted(text):
+    """HCL in the form of `terraform fmt`: its indents and columns, which hclwrite/format.go has."""
+    depths, lines, chain = [], [], []
+
+    def close():
+        width = max((len(name) for _, name, _ in chain), default=0)
+        lines.extend("%s%-*s %s" % (indent, width, name, rest) for indent, name, rest in chain)
+        chain.clear()
+    for line in map(str.strip, text.rstrip("\n").split("\n")):
+        change, left = brackets(line), -brackets(line)
+        while left > 0 and depths:
+            taken = min(left, depths[-1])
+            depths[-1], left = depths[-1] - taken, left - taken
+            if depths[-1] == 0:
+                depths.pop()
+        indent = "  " * len(depths)
+        found = re.match(r'([\w.-]+|"[^"]*") *(=(?!=).*)$', line)
+        if found and brackets(found.group(2)) == 0:
+            chain.append((indent, found.group(1), found.group(2)))
+        else:
+            close()
+            lines.append((indent + re.sub(r'^("[^"]*"):', r"\1 :", line)).rstrip())
+        if change > 0:
+            depths.append(change)
+    close()
+    return "\n".join(lines) + "\n"
+
+
 def register(*args, want=0, env=None):
     ran = run("register", *args, env=env)
     assert ran.returncode == want, (args, ran.returncode, ran.stdout, ran.stderr)
@@ -95,16 +148,24 @@ def register(*args, want=0, env=None):
 
 
 def plan(*args):
-    return json.loads(register("--print", *FLAGS, *args).stdout)
+    """Reads the script for humctl: what is registered, by the API's names of kinds."""
+    text = register("--print", "--format", "humctl", *FLAGS, *args).stdout
+    found = {"resource_types": [], "drivers": [], "resource_definitions": []}
+    for doc in map(json.loads, re.findall(r"<<'END'\n(.*?)\nEND\n", text, re.S)):
+        key, name = {"ResourceType": ("resource_types", "type"),
+                     "Definition": ("resource_definitions", "id"),
+                     None: ("drivers", "id")}[doc.get("kind")]
+        found[key].append(dict(doc["entity"], **{name: doc["metadata"]["id"]})
+                          if "kind" in doc else doc)
+    return found
 
 
 class Print(unittest.TestCase):
     maxDiff = None
 
-    def test_humanitec(self):
+    def test_documents(self):
         """Types, drivers and definitions, as the bodies of the API's requests."""
         doc = plan()
-        self.assertEqual(doc["organization"], "acme")
         self.assertEqual([(t["type"], t["use"]) for t in doc["resource_types"]],
                          [("acme/hyperfleet-cluster", "direct"),
                           ("acme/hyperfleet-nodepool", "direct")])
@@ -128,7 +189,6 @@ class Print(unittest.TestCase):
         self.assertEqual((cluster["cluster"]["labels"], pool["nodepool"]["labels"]),
                          (labels, labels))
         self.assertEqual(pool["cluster_id"], "${%scluster_id}" % OWNER)
-        self.assertEqual(doc, plan("--format", "humanitec"))
 
     def test_choices(self):
         """The criteria of definitions, the owner of nodepools, and the recipe for k8s-cluster."""
@@ -158,8 +218,8 @@ class Print(unittest.TestCase):
             doc = plan("--config", file.name)
         self.assertEqual([d["id"] for d in doc["drivers"]], ["big-cluster", "hyperfleet-nodepool"])
         self.assertTrue(doc["drivers"][1]["target"].endswith("/pools/"))
-        register("--print", *FLAGS, env={"HFD_URL": "http://x/", "HFD_TOKEN_FILE": "/none",
-                                         "HFD_OPS_URL": "http://x/"})
+        register("--print", "--format", "stellwerk", *FLAGS, env={
+            "HFD_URL": "http://x/", "HFD_TOKEN_FILE": "/none", "HFD_OPS_URL": "http://x/"})
 
     def test_schema_is_the_servers(self):
         """The inputs_schema is that of schemas/input.json, and judges as the server does."""
@@ -186,23 +246,41 @@ class Print(unittest.TestCase):
             client.close()
 
     def test_humctl(self):
-        """The script posts each body of the plan, whatever quotes it has."""
+        """The script registers the whole plan. Run again, it creates nothing and updates all."""
         text = register("--print", *FLAGS, "--k8s-cluster", "--format", "humctl").stdout
+        doc = plan("--k8s-cluster")
+        base = "/orgs/acme/resources/drivers"
+        entities = [("apply", "-f", {"apiVersion": "entity.humanitec.io/v1b1", "kind": kind,
+                                     "metadata": {"id": one[key]},
+                                     "entity": {k: v for k, v in one.items() if k != key}})
+                    for kind, key, all_ in (("ResourceType", "type", doc["resource_types"]),
+                                            ("Definition", "id", doc["resource_definitions"]))
+                    for one in all_]
         with tempfile.TemporaryDirectory() as folder:
             fake = os.path.join(folder, "humctl")
             with open(fake, "w", encoding="utf-8") as f:
-                f.write('#!/bin/sh\n[ "$1 $2 $4" = "api post -d" ] || exit 9\n'
-                        'printf "%s\\n%s\\0" "$3" "$5" >>"$0.log"\n')
+                f.write(FAKE_HUMCTL)
             os.chmod(fake, os.stat(fake).st_mode | stat.S_IXUSR)
-            subprocess.run(["sh", "-c", text], check=True,
-                           env={"PATH": folder + ":/usr/bin:/bin"})
-            with open(fake + ".log", encoding="utf-8") as f:
-                posts = [post.split("\n", 1) for post in f.read().split("\0")[:-1]]
-        doc = plan("--k8s-cluster")
-        wanted = [("/orgs/acme/resources/" + path, body) for key, path in (
-            ("resource_types", "types"), ("drivers", "drivers"), ("resource_definitions", "defs"))
-                  for body in doc[key]]
-        self.assertEqual([(path, json.loads(body)) for path, body in posts], wanted)
+            for verbs in (("put", "post"), ("put",)):
+                subprocess.run(["sh", "-c", text], check=True, env={
+                    "PATH": folder + ":" + os.environ["PATH"], "TMPDIR": folder})
+                self.assertEqual(sorted(os.listdir(folder)), ["drivers", "humctl", "log"])
+                with open(os.path.join(folder, "log"), encoding="utf-8") as f:
+                    calls = [tuple(call) for call in map(json.loads, f)]
+                os.unlink(os.path.join(folder, "log"))
+                drivers = [(verb, base if verb == "post" else base + "/" + one["id"], one)
+                           for one in doc["drivers"] for verb in verbs]
+                self.assertEqual(calls, entities[:2] + drivers + entities[2:])
+
+    def test_form_of_terraform(self):
+        """The files have the form of `terraform fmt`, and name the versions of their providers."""
+        for args in (("terraform",), ("terraform", "--k8s-cluster", "--app", "shop"),
+                     ("stellwerk",), ("stellwerk", "--class", "big", "--env-type", "dev")):
+            text = register("--print", *FLAGS, "--format", *args).stdout
+            self.assertEqual(formatted(text), text, args)
+            self.assertRegex(text, r'version = "~> \d+\.\d+"')
+        self.assertEqual(formatted('a {\nbb = 1 \n c = f({\n d = "x: =" # {\n})\n}\n'),
+                         'a {\n  bb = 1\n  c = f({\n    d = "x: =" # {\n  })\n}\n')
 
     def test_terraform(self):
         """Placeholders of the orchestrator are escaped; the rest refers to other resources."""
@@ -210,13 +288,13 @@ class Print(unittest.TestCase):
         self.assertEqual(set(re.findall(r"(?<!\$)\$\{(\w+)", text)), {"humanitec_resource_driver"})
         self.assertEqual(set(re.findall(r"\$\$\{(\w+)", text)), {"context", "resources"})
         bodies = [json.loads(body.replace("$${", "${")) for body in
-                  re.findall(r"jsonencode\((\{.*?\n\})\)$", text, re.S | re.M)]
+                  re.findall(r"jsonencode\((\{.*?\n *\})\)$", text, re.S | re.M)]
         doc = plan("--env-type", "dev")
         for wanted in [d["inputs_schema"] for d in doc["drivers"]] + \
                 [t["outputs_schema"] for t in doc["resource_types"]] + \
                 [d["driver_inputs"]["values"] for d in doc["resource_definitions"]]:
             self.assertIn(wanted, bodies)
-        self.assertEqual(text.count('env_type = "dev"'), 2)
+        self.assertEqual(len(re.findall(r'env_type +=  *"dev"', text)), 2)
 
     def test_stellwerk(self):
         """The modules have the variables that are given to them."""
@@ -230,7 +308,7 @@ class Print(unittest.TestCase):
                                        pages.read(source + "/variables.tf"), re.M))
             inputs = re.search(r"module_inputs = jsonencode\(\{\n(.*?)\n  \}\)", module, re.S)
             params = re.search(r"module_params = \{\n(.*?)\n  \}", module, re.S)
-            given = set(re.findall(r"^      (\w+) +=", inputs.group(1), re.M)) | \
+            given = set(re.findall(r"^    (\w+) +=", inputs.group(1), re.M)) | \
                 set(re.findall(r"^    (\w+) +=", params.group(1), re.M))
             self.assertGreaterEqual(given, {"scope", "labels", "type", "path", "name", "spec"})
             self.assertLessEqual(given, variables)
@@ -239,21 +317,24 @@ class Print(unittest.TestCase):
             self.assertEqual(set(re.findall(r"^      (\w+) +=", outputs.group(1), re.M)),
                              set(re.findall(r'^output "(\w+)"', pages.read(source + "/outputs.tf"),
                                             re.M)))
-        self.assertEqual(text.count('project_id = "shop"'), 2)
+        self.assertEqual(len(re.findall(r'^  project_id +=  *"shop"', text, re.M)), 2)
 
     def test_wrong_use(self):
         for args, words in (((), "--print or --check"), (("--print", "--check"), "or --check"),
                             (("--print",), "--org ORG"), (("--print", "--org", "acme"), "--target"),
                             (("--print", "--org", "A", "--target", "https://x"), "--org: expected"),
                             (("--print", "--org", "acme", "--target", "x"), "--target: expected"),
-                            (("--print", *FLAGS, "--format", "x"), "--format: expected"),
+                            (("--print", *FLAGS), "--format: expected humctl"),
+                            (("--print", *FLAGS, "--format", "humanitec"), "--format: expected"),
+                            (("--check", *FLAGS, "--format", "humctl"), "expected no --format"),
                             (("--print", *FLAGS, "--cluster-id", "a'b"), "--cluster-id: expected"),
                             (("--print", *FLAGS, "--class", "B"), "--class: expected"),
                             (("--print", *FLAGS, "x"), "flags only"),
                             (("--check", *FLAGS), "--token-file FILE"),
                             (("--print", *FLAGS, "--config", "/none"), "/none")):
             self.assertIn(words, register(*args, want=2).stderr, args)
-        ran = register("--print", "--org", "acme", "--target", "http://driver/")
+        ran = register("--print", "--format", "humctl", "--org", "acme", "--target",
+                       "http://driver/")
         self.assertIn("no TLS", ran.stderr)
         self.assertIn("Examples:\n  hyperfleet-driver register", register("--help").stdout)
 

@@ -97,7 +97,8 @@ def metric(server, line):
 def doctor(url, *flags):
     """Exit status and the part of its line on the remote that is known beforehand."""
     with tempfile.TemporaryDirectory(prefix="hfd-it-") as folder:
-        done = subprocess.run([lib.program(), "doctor", "--backend", url, "--data", folder, *flags],
+        done = subprocess.run([lib.program(), "doctor", "--new", "--backend", url, "--data",
+                               folder, *flags],
                               env=lib.clean_env(),
                               capture_output=True, text=True, timeout=60, check=False)
     line = next(text for text in done.stdout.splitlines() if text.startswith("remote "))
@@ -239,6 +240,56 @@ class Life(unittest.TestCase):
             answer = lib.eventually(found, "the resource is found again")
             self.assertEqual(answer.json["resource"]["values"]["cluster_id"], before["id"])
         self.assertEqual(self.api.cluster_of(self.gid)["generation"], before["generation"])
+
+
+class Adapters(unittest.TestCase):
+    """The remote's adapters are its own, and the driver's settings do not name them."""
+
+    def setUp(self):
+        port = lib.free_port()
+        self.fleet = lib.Server("--adapters-required-cluster", "net-1,disk", "--listen",
+                                "127.0.0.1:%d" % port)
+        self.addCleanup(self.fleet.close)
+        self.fleet.start()
+        self.driver = lib.Server("--backend", "http://127.0.0.1:%d" % port, *FAST)
+        self.addCleanup(self.driver.close)
+        self.driver.start()
+        self.client = lib.Client(self.driver)
+        self.addCleanup(self.client.close)
+        fleet_client = lib.Client(self.fleet)
+        self.addCleanup(fleet_client.close)
+        self.api = lib.Fleet(fleet_client, ["net-1", "disk"], [])
+
+    def message(self, gid, want):
+        def poll():
+            message = self.client.get("/" + gid).json["message"]
+            for stranger in ("validation", "dns", "pullsecret", "hypershift"):
+                self.assertNotIn(stranger, message)
+            return want in message
+        lib.eventually(poll, "the message has %r" % want, every_s=0.1)
+
+    # The hint, the status query and the detail name the adapters that the remote names; one that
+    # reports and is not required decides nothing.
+    def test_the_remotes_adapters_decide(self):
+        gid = lib.guresid("named")
+        self.assertEqual(self.client.put("/" + gid, lib.cluster_input()).status, 202)
+        self.message(gid, "waits for HyperFleet (AwaitingAdapters")
+        cluster = lib.eventually(lambda: self.api.of(gid)[0], "the cluster is made")[0]
+        self.api.report(cluster, "stranger", available=False, reason="InvalidSpec")
+        self.api.accepted(cluster, "net-1")
+        self.message(gid, "waits for disk (has not reported)")
+        self.message(gid, "1 of 2 adapters is done")
+        status = self.client.get("/%s/status" % gid).json
+        self.assertEqual((status["status"], status["rsync-status"].get("Pending")),
+                         ("Instantiating", 1))
+        self.api.accepted(cluster, "disk")
+        lib.eventually(lambda: self.client.get("/" + gid).status == 200, "it is ready")
+        status = self.client.get("/%s/status?output=detail" % gid).json
+        self.assertEqual((status["status"], status["progress"]), ("Instantiated", 100))
+        self.assertEqual({a["name"] for a in status["apps"]}, {"disk", "net-1", "stranger"})
+        seen = self.client.get("/api/driver/v1/resources/" + gid).json["adapters"]
+        self.assertEqual({a["adapter"]: a["required"] for a in seen},
+                         {"net-1": True, "disk": True, "stranger": False})
 
 
 class Doors(unittest.TestCase):
@@ -394,8 +445,8 @@ class Doors(unittest.TestCase):
                 self.assertEqual((done.returncode, done.stdout), (0, "ok\n"), done.stderr)
                 says = "warning: --remote-token-file: remote.token_file: %s: mode 0644" % path
                 self.assertEqual(says in done.stderr, warned, done.stderr)
-                done = lib.run("doctor", "--backend", remote.url, "--remote-token-file", path,
-                               "--data", scratch)
+                done = lib.run("doctor", "--new", "--backend", remote.url, "--remote-token-file",
+                               path, "--data", scratch)
                 self.assertEqual((done.returncode, "mode 0644" in done.stdout),
                                  (3, True) if warned else (0, False), done.stdout)
                 with driver_of(remote.url, "--remote-token-file", path) as server:

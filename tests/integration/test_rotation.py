@@ -126,6 +126,30 @@ class OldKey(Ring):
         self.assertEqual(run("doctor", "--data", self.server.data).returncode, 0)
 
 
+class DamagedRow(Ring):
+    def problems(self):
+        ops = Client(self.server, ops=True)
+        self.addCleanup(ops.close)
+        return {p["kind"]: p["message"] for p in ops.get("/healthz").json.get("problems", [])}
+
+    def test_a_row_that_is_left(self):
+        """/healthz tells of a damaged row that keeps the old key, until it is whole again."""
+        self.make(2, "left")
+        self.server.sigterm()
+        spoil = "UPDATE report SET metadata = '%s' WHERE metadata = '%s' AND fleet_id = " \
+                "(SELECT max(fleet_id) FROM report WHERE secrets IS NOT NULL)"
+        self.server.place.write(spoil % ('{"spoilt":1}', ""))
+        self.assertEqual(run("keygen", "--rotate", "--data", self.server.data).returncode, 0)
+        self.server.start()
+        told = eventually(lambda: self.problems().get("sealing"), "it is told")
+        self.assertIn("1 row cannot be read or opened", told)
+        self.server.sigterm()
+        self.server.place.write(spoil % ("", '{"spoilt":1}'))
+        self.server.start()
+        eventually(lambda: self.uses().get(self.lines()[-1][0]) == 4, "all rows have the new key")
+        self.assertNotIn("sealing", self.problems())
+
+
 class TwoSteps(Ring):
     def test_prepare_and_activate(self):
         """A prepared key seals nothing before it is activated; then it seals, as after --rotate."""

@@ -12,6 +12,9 @@ import yaml
 from lib import Client, Server, clean_env, program
 
 RUNBOOK, METRICS = "handlers/docs/runbook.md", "handlers/docs/metrics.md"
+# Rows about lines of level info.
+INFORMS = {"credentials are valid again", "kubeconfig read again",
+           "HyperShift adapter: the management cluster is watched again"}
 ALERTS, DASHBOARD = "docker/prometheus/alerts.yaml", "docker/grafana/hyperfleet-driver.json"
 CASES = "docker/prometheus/tests.yaml"
 # Labels that Prometheus adds at a scrape, and that of histograms.
@@ -20,12 +23,12 @@ WORDS = set("""absent and avg by changes count group_left histogram_quantile inc
     max_over_time min min_over_time offset on or rate sum time unless without""".split())
 # Lines whose text does not stand beside their level: file -> texts, as they stand in the source.
 ELSEWHERE = {
-    "driver/backend/remote/health.c": [
+    "driver/backend/remote/remote.c": [
         "remote HyperFleet does not answer well; will ask less often until it does",
         "remote HyperFleet refuses the credentials; check remote.token_file and remote.cert_file",
         "the remote is not a HyperFleet; check the URL in backend"],
     "driver/base/check.c": ["assertion failed", "internal invariant broken"],
-    "driver/fleet/not_required.c": ["adapter %s reports and is not required"],
+    "driver/fleet/aggregate.c": ["adapter %s reports and is not required"],
     "handlers/http/exchange.c": ["request"],
     "store/sqlite/conn.c": ["sqlite"],
 }
@@ -144,12 +147,17 @@ class Runbook(unittest.TestCase):
         """Each alert links to its section, and no section is of an alert that is gone."""
         alerts = {r["alert"]: r for g in yaml.safe_load(pages.read(ALERTS))["groups"]
                   for r in g["rules"]}
+        home = re.search(r"HOMEPAGE_URL (\S+)\)", pages.read("CMakeLists.txt")).group(1)
+        self.assertIn("\nhome: %s\n" % home,
+                      pages.read("docker/helm/hyperfleet-driver/Chart.yaml"))
+        self.assertIn('"%sdocs/runbook.html"' % home, pages.read(
+            "docker/helm/hyperfleet-driver/templates/prometheusrule.yaml"))
         sections = re.findall(r"^### (HyperFleetDriver\w+)$", pages.read(RUNBOOK), re.M)
         self.assertEqual(sorted(sections), sorted(alerts))
         for name, rule in alerts.items():
             with self.subTest(name):
                 self.assertEqual(rule["annotations"]["runbook_url"],
-                                 "%s#%s" % (RUNBOOK, name.lower()))
+                                 "%sdocs/runbook.html#%s" % (home, name.lower()))
                 self.assertIn(rule["labels"]["severity"], ("critical", "warning", "info"))
                 self.assertLess({"summary", "description"}, set(rule["annotations"]))
 
@@ -167,7 +175,7 @@ class Runbook(unittest.TestCase):
         lines = {text.replace("%s", "...") for text in found}
         self.assertEqual(sorted(lines - rows), [],
                          "%s: add a row to a table of log lines" % RUNBOOK)
-        self.assertEqual(sorted(rows - lines - {"credentials are valid again"}), [],
+        self.assertEqual(sorted(rows - lines - INFORMS), [],
                          "%s: no source logs these lines" % RUNBOOK)
 
 

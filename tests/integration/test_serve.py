@@ -74,6 +74,12 @@ class Serve(unittest.TestCase):
         self.assertEqual(line["demo"], "off")
         self.assertEqual([m for m in messages(server) if "demo" in m], [])
 
+    def test_a_new_store_is_one_line(self):
+        """The first start says that the store was made; it lists no migrations."""
+        records = self.start().records()
+        self.assertEqual([type(r["schema"]) for r in records if r["msg"] == "store made"], [int])
+        self.assertNotIn("store schema migrated", [r["msg"] for r in records])
+
     def test_private_files(self):
         """With any umask, the files that it makes are readable for its user alone."""
         before = os.umask(0)
@@ -105,6 +111,9 @@ class Serve(unittest.TestCase):
         with open("/proc/%d/limits" % server.proc.pid, encoding="ascii") as f:
             core = [line.split() for line in f if line.startswith("Max core file size")][0]
         self.assertEqual(core[4:6], ["0", "0"])
+        if os.geteuid() != 0:  # the files of a process that cannot be traced are not its user's
+            self.assertNotEqual(os.stat("/proc/%d/environ" % server.proc.pid).st_uid,
+                                os.geteuid())
 
     def test_key_ring_is_made_once(self):
         """The first start says that it made a key ring and that it is to be backed up; the next one

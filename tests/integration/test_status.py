@@ -184,8 +184,8 @@ class Queries(StatusCase):
         for query in ("app=nosuch", "cluster=a%2Bb", "resource=x",
                       "app=sink&resource=fw0-firewall"):
             doc = self.status(self.gid, query)
-            self.assertEqual((doc["apps"], doc["status"]), ([], "Instantiated"))
-            self.assertNotIn("rsync-status", doc)
+            self.assertEqual((doc["apps"], doc["status"], doc["rsync-status"]),
+                             ([], "Instantiated", {}))
 
     # 30, 35
     def test_what_is_not_there(self):
@@ -313,6 +313,39 @@ class Life(StatusCase):
         self.delete(gid)
         self.assertEqual(self.states(gid).count("Terminated"), 1)
 
+    # A deletion says nothing about objects until an adapter does: not even its late reports on what
+    # was before. It starts at 0 percent.
+    def test_what_is_there_when_a_deletion_begins(self):
+        gid = self.fed()
+        cluster = self.fleet.of(gid)[0][-1]
+        self.delete(gid)
+        for late in (False, True):
+            if late:
+                self.feed(gid, generation=cluster["generation"], applied=False)
+                self.feed(gid, generation=cluster["generation"])
+            self.assertEqual(self.phase(gid), ("Terminating", {"Applied": 12}))
+            doc = self.status(gid, "type=cluster&output=detail")
+            self.assertEqual((doc["cluster-status"], doc["progress"]), ({"Present": 12}, 0))
+        self.feed(gid, apps=["sink"], finalized=True, more={"present": False})
+        self.assertEqual(self.phase(gid), ("Terminating", {"Applied": 6, "Terminated": 6}))
+        self.assertEqual(self.status(gid, "type=cluster")["cluster-status"],
+                         {"NotPresent": 6, "Present": 6})
+
+    # The words of EMCO's table and example are taken; another one is refused with the list.
+    def test_words(self):
+        gid = self.order()
+        for word, want in (("Instantiated", "Applied"), ("Deleted", "Terminated")):
+            self.feed(gid, apps=["sink"], more={"rsync-status": word})
+            self.assertEqual(self.phase(gid, "app=sink")[1], {want: 6})
+        for word in ("applied", "", 5):
+            cluster = self.fleet.cluster_of(gid)
+            answer = self.client.post(cluster["href"] + "/statuses", report(
+                "sink", 1, [{"name": "a"}, {"name": "o", "rsync-status": word}]))
+            self.assertEqual(answer.status, 400, answer.body)
+            self.assertEqual([e["field"] for e in answer.json["errors"]],
+                             ["data.objects[1].rsync-status"])
+            self.assertIn("Retrying, Terminated (or Deleted)", answer.json["detail"])
+
     # 43
     def test_a_deletion_that_is_refused(self):
         gid = self.fed()
@@ -320,7 +353,7 @@ class Life(StatusCase):
         self.feed(gid, apps=["sink"], applied=False, finalized=False)
         self.feed(gid, apps=["firewall"], applied=False, finalized=True)
         self.assertEqual(self.phase(gid),
-                         ("Terminating", {"Pending": 4, "Failed": 6, "Terminated": 2}))
+                         ("Terminating", {"Applied": 4, "Failed": 6, "Terminated": 2}))
         self.feed(gid, apps=["packetgen"], applied=False, finalized=True)
         self.assertEqual(self.phase(gid), ("TerminateFailed", {"Failed": 6, "Terminated": 6}))
 
@@ -430,7 +463,7 @@ class Parts(StatusCase):
         self.assertEqual(self.status(gid)["rsync-status"], {"Applied": 13})
         self.delete(gid)
         self.fleet.finish_pool_deletes(gid)
-        self.assertEqual(self.status(gid)["rsync-status"], {"Pending": 12, "Terminated": 1})
+        self.assertEqual(self.status(gid)["rsync-status"], {"Applied": 12, "Terminated": 1})
         self.feed(gid, finalized=True)
         self.assertEqual(self.status(gid)["rsync-status"], {"Terminated": 13})
 
@@ -443,6 +476,10 @@ class Parts(StatusCase):
                          ("Instantiating", "hyperfleet-nodepool",
                           [("pool", self.fleet.cluster_of(owner)["name"], "np-c")]))
         self.assertEqual(self.ask(gid, prefix="/clusters/").status, 404)
+        self.delete(owner)
+        self.feed(owner, finalized=True)
+        self.assertIn("waits for nodepool 'np-c' of resource %s: pool (has not reported)" % gid,
+                      self.delete(owner).json["message"])
 
     # A cluster that was removed in HyperFleet has failed.
     def test_removed_behind_our_back(self):
@@ -494,7 +531,9 @@ class Details(StatusCase):
         body["conditions"].append(dict(body["conditions"][1], type="Extra", message="e"))
         self.client.post(cluster["href"] + "/statuses", body)
         doc = self.status(gid, "output=detail")
-        self.assertEqual(doc["progress"], 0)
+        # The mean of 30, 55 and those of the two adapters that have not reported.
+        self.assertEqual(doc["progress"], 21)
+        self.assertEqual(self.status(gid, "output=detail&app=firewall")["progress"], 21)
         self.assertIn("no room", doc["message"])
         self.assertIn("Ready", [c["type"] for c in doc["conditions"]])
         found = {(app["name"], r["name"]): r for app in doc["apps"] for c in app["clusters"]
@@ -609,8 +648,8 @@ class NoAdapters(StatusCase):
         gid = guresid("none")
         self.put(gid, cluster_input())
         doc = self.status(gid)
-        self.assertEqual((doc["status"], doc["apps"]), ("Instantiated", []))
-        self.assertNotIn("rsync-status", doc)
+        self.assertEqual((doc["status"], doc["apps"], doc["rsync-status"]),
+                         ("Instantiated", [], {}))
         self.delete(gid)
         doc = self.status(gid)
         self.assertEqual((doc["status"], doc["apps"]), ("Terminated", []))
@@ -729,7 +768,8 @@ class Seeds(StatusCase):
         self.assertEqual([a["State"] for a in doc["state"]["Actions"]],
                          ["Created", "Approved", "Instantiated", "Terminated"])
 
-    # An offline node is not there, and neither is what ran on it; a stale document is not known.
+    # An offline node is not there, and neither is what ran on it. Its fencing agent is: by its own
+    # conditions. A stale document is not known.
     def test_presence_in_a_document(self):
         gid = guresid("seen")
         self.put(gid, cluster_input())
@@ -739,9 +779,18 @@ class Seeds(StatusCase):
         pacemaker.condition_of(doc["status"]["nodes"][1], "Online")["status"] = "False"
         self.observe(cluster, doc)
         query = "output=summary&type=cluster&app=pacemaker"
-        self.assertEqual(self.status(gid, query)["cluster-status"], {"NotPresent": 4, "Present": 4})
+        agent = query + "&resource=master-1_redfish"
+        self.assertEqual(self.status(gid, query)["cluster-status"], {"NotPresent": 3, "Present": 5})
         self.assertEqual(self.status(gid, query + "&resource=master-1")["cluster-status"],
                          {"NotPresent": 1})
+        self.assertEqual(self.status(gid, agent)["cluster-status"], {"Present": 1})
+        for type_ in ("Active", "Started"):
+            doc["status"]["lastUpdated"] = pacemaker.time_at()
+            unit = doc["status"]["nodes"][1]["fencingAgents"][0]
+            pacemaker.condition_of(unit, type_)["status"] = "False"
+            self.observe(cluster, doc)
+            self.assertEqual(self.status(gid, agent)["cluster-status"], {"NotPresent": 1})
+            pacemaker.condition_of(unit, type_)["status"] = "True"
         other = guresid("stale")
         self.put(other, cluster_input())
         cluster = self.fleet.cluster_of(other)

@@ -1,7 +1,8 @@
 """POST /validate checks an order by the rules of the PUT, and stores nothing."""
 import unittest
 
-from lib import BASE, COOKIE, Case, SET_COOKIE, changed, cluster_input, guresid, nodepool_input
+from lib import (BASE, COOKIE, Case, SET_COOKIE, changed, cluster_input, guresid, lose_rows,
+                 nodepool_input)
 
 
 class Validate(Case):
@@ -104,7 +105,13 @@ class Validate(Case):
             self.assertEqual(checked.status, 409, checked)
             self.assertEqual(checked.json["status"], state)
             self.assertTrue(1 <= int(checked.header("Retry-After")) <= 600)
-            self.assertEqual(self.put(gid, changed(body)).status, 409)
+            answer = self.put(gid, changed(body))
+            self.assertEqual((answer.status, answer.json["message"]),
+                             (409, checked.json["message"]))
+            self.assertRegex(answer.json["message"], {
+                "creating": r"^another order is being created since .*; this one differs in ",
+                "deleting": r"^the resource is being deleted since .*Z: repeat the order when "
+            }[state])
             if state == "creating":
                 self.expect(self.delete(gid), 202)
         self.assertEqual(self.check(body, gid).status, 409)
@@ -150,8 +157,8 @@ class Validate(Case):
     # The name that an orphan of this resource has is not taken: the PUT adopts it.
     def test_orphan(self):
         gid, name = guresid(), guresid("orphan")
-        self.client.post(BASE + "/clusters", {"kind": "Cluster", "name": name, "spec": {"a": 1},
-                                              "labels": {"humanitec_guresid": gid}})
+        self.expect(self.put(gid, cluster_input(name=name, spec={"a": 1}, nodepools=[])), 202)
+        lose_rows(self.server, gid)
         body = cluster_input(name=name, spec={"a": 2})
         doc = self.says("create", body, gid)
         self.assertEqual(doc["changes"], [{"kind": "cluster", "action": "update", "name": name,

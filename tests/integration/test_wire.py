@@ -3,7 +3,6 @@ the right dialect, clients that leave, the end."""
 import json
 import signal
 import socket
-import threading
 import time
 import unittest
 
@@ -102,29 +101,38 @@ class OnTheWire(Case):
                 self.assertTrue(w.closed())
 
     def test_pipelining(self):
-        """Requests sent in one go are answered in their order, reads and writes alike."""
-        w = self.wire()
-        gid = guresid("pipe").encode()
+        """Of requests sent in one go the first is answered and the rest is not carried out."""
         body = json.dumps(cluster_input()).encode()
-        put = b"PUT /" + gid + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(
-            body) + body
-        chunked = b"PUT /" + gid + b" HTTP/1.1\r\nHost: localhost\r\n"
-        chunked += b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
-        chunked += body + b"\r\n0\r\n\r\n"
-        w.send(get(b"/" + gid) + put + get(b"/" + gid) + chunked + get(b"/", method=b"POST"))
-        w.send(get(b"/" + gid, b"Connection: close\r\n"))
-        self.assertEqual([w.response().status for _ in range(6)], [404, 202, 202, 202, 404, 202])
-        self.assertTrue(w.closed())
+        for chunked in False, True:
+            w, gid, other = self.wire(), guresid("pipe").encode(), guresid("pipe").encode()
+            first = b"PUT /" + gid + b" HTTP/1.1\r\nHost: localhost\r\n"
+            if chunked:
+                first += b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body) + body
+                first += b"\r\n0\r\n\r\n"
+            else:
+                first += b"Content-Length: %d\r\n\r\n" % len(body) + body
+            w.send(first + first.replace(gid, other) + get(b"/" + gid))
+            answer = w.response()
+            self.assertEqual((answer.status, answer.header("Connection")), (202, "close"))
+            self.assertTrue(w.closed())
+            self.assertEqual(self.once(get(b"/" + gid)).status, 202)
+            self.assertEqual(self.once(get(b"/" + other)).status, 404)
+
+    def test_empty_line_behind_a_body(self):
+        """An empty line behind a body, as some clients send, is no request."""
+        w, body = self.wire(), json.dumps(cluster_input()).encode()
+        for _ in range(3):
+            w.send(b"PUT /%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+                   % (guresid("line").encode(), len(body)) + body + b"\r\n")
+            answer = w.response()
+            self.assertEqual((answer.status, answer.header("Connection")), (202, "keep-alive"))
 
     def test_many_pipelined(self):
-        """Thousands of requests in one go are all answered."""
+        """Of thousands of requests in one go the first one's answer arrives; nothing is reset."""
         w = self.wire(ops=True)
-        count = 5000
-        sender = threading.Thread(target=w.send, args=(get(b"/livez") * count,))
-        sender.start()
-        for _ in range(count):
-            self.assertEqual(w.response().body, b'{"status":"ok"}')
-        sender.join()
+        w.sock.sendall(get(b"/livez") * 5000)
+        self.assertEqual(w.response().body, b'{"status":"ok"}')
+        self.assertEqual((w.data, w.sock.recv(1)), (b"", b""))
 
     def test_byte_by_byte(self):
         """A request in the smallest pieces is a request."""
@@ -155,12 +163,12 @@ class OnTheWire(Case):
     def test_no_length_on_204(self):
         """A 204 has an empty cookie header, no length and no body."""
         w = self.wire()
-        w.send(get(b"/" + guresid("gone").encode(), method=b"DELETE")
-               + get(b"/abc", b"Connection: close\r\n"))
+        w.send(get(b"/" + guresid("gone").encode(), method=b"DELETE"))
         r = w.response()
         self.assertEqual(r.status, 204)
         self.assertEqual(r.header(SET_COOKIE), "")
         self.assertIsNone(r.header("Content-Length"))
+        w.send(get(b"/abc", b"Connection: close\r\n"))
         self.assertEqual(w.response().status, 404)
 
     def test_space_around_values(self):
@@ -214,11 +222,30 @@ class OnTheWire(Case):
         path = (BASE + "/clusters").encode()
         full = self.once(get(path))
         w = self.wire()
-        w.send(get(path, method=b"HEAD") + get(b"/abc", b"Connection: close\r\n"))
+        w.send(get(path, method=b"HEAD"))
         head = w.response(head_only=True)
         self.assertEqual((head.status, head.header("Content-Length"), head.header("Content-Type")),
                          (200, str(len(full.body)), full.header("Content-Type")))
+        w.send(get(b"/abc", b"Connection: close\r\n"))
         self.assertEqual(w.response().status, 404)
+
+    def test_accept_encoding(self):
+        """No answer is compressed, whatever its client accepts, and none varies with that."""
+        base = BASE.encode()
+        for path, ops, vary in ((base + b"/openapi", False, "Authorization"),
+                                (base + b"/openapi.html", False, "Authorization"),
+                                (b"/metrics", True, None), (b"/docs", True, None)):
+            plain = None
+            for value in b"identity", b"gzip", b"*", b"br, gzip;q=0.5", b"identity;q=0":
+                w = self.wire(ops)
+                w.send(get(path, b"Accept-Encoding: " + value + b"\r\n"))
+                r = w.response()
+                self.assertEqual((r.status, r.header("Content-Encoding"), r.header("Vary")),
+                                 (200, None, vary), (path, value))
+                self.assertEqual(r.header("Content-Length"), str(len(r.body)))
+                if path != b"/metrics":
+                    plain = plain or r.body
+                    self.assertEqual(r.body, plain)
 
     def test_methods(self):
         """A known path with another method is 405 and says which are allowed."""
@@ -294,6 +321,42 @@ class OnTheWire(Case):
         w.send(b"PUT /abc HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % BODY_MAX
                + b"x" * BODY_MAX)
         self.assertEqual(w.response().status, 400)
+
+    def test_coded_bodies(self):
+        """A body with a Content-Encoding is 415, which names the coding; identity is none."""
+        body = json.dumps(cluster_input()).encode()
+        cluster = b'{"kind":"Cluster","name":"coded","spec":{}}'
+        put, post = b"PUT /" + guresid("coded").encode(), b"POST %s/clusters" % BASE.encode()
+        for lines, coding in (("Content-Encoding: gzip", "gzip"),
+                              ("content-encoding: x-unknown", "x-unknown"),
+                              ("Content-Encoding: GZIP", "GZIP"),
+                              ("Content-Encoding: identity, br", "br"),
+                              ("Content-Encoding: identity\r\nContent-Encoding: zstd", "zstd"),
+                              ("Content-Encoding: " + "z" * 200, "z" * 80)):
+            for chunked in False, True:
+                for start, doc, members in ((put, body, {"error": "RES-101"}),
+                                            (post, cluster, {"code": "HYPERFLEET-VAL-005"})):
+                    with self.subTest(lines=lines, start=start, chunked=chunked):
+                        r = self.once(self.coded(start, lines, doc, chunked))
+                        self.assertEqual((r.status, r.header("Accept-Encoding")),
+                                         (415, "identity"))
+                        answer = json.loads(r.body)
+                        self.assertLessEqual(members.items(), answer.items())
+                        self.assertIn('got "%s"' % coding, answer.get("message") or
+                                      answer["detail"])
+        r = self.once(get(put[4:]))
+        self.assertEqual((r.status, r.header("Accept-Encoding")), (404, None))
+        for lines in "Content-Encoding: Identity", "Content-Encoding:", "Content-Encoding: , ":
+            self.assertEqual(self.once(self.coded(put, lines, body, False)).status, 202, lines)
+        coded = get(b"/abc", b"Content-Encoding: gzip\r\n")
+        self.assertEqual(self.once(coded).status, 404)  # there is no body
+
+    @staticmethod
+    def coded(start, lines, body, chunked):
+        framing = "Transfer-Encoding: chunked" if chunked else "Content-Length: %d" % len(body)
+        head = "%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n%s\r\n\r\n" % (start.decode(), lines,
+                                                                      framing)
+        return head.encode() + (b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body)
 
     def test_head_limits(self):
         """Each limit of the head has its own status."""

@@ -5,7 +5,7 @@
 
 /* clang-format off */
 /* What happened. */
-enum event { CHANGE, TRUE_REPORT, FALSE_REPORT };
+enum event { CHANGE, TRUE_REPORT, FALSE_REPORT, UNKNOWN_REPORT };
 enum target { READY, AVAILABLE };
 enum current { WAS_FALSE, WAS_TRUE, WAS_ANY };
 
@@ -17,6 +17,7 @@ enum {
     SOME_MISSING = 8,   /* any required adapter has no stored status */
     ALL_AT_X = 16,
     CHILDLESS = 32,     /* or not being deleted */
+    ONE_FALSE = 64,     /* at X */
 };
 
 /* Where a value comes from; KEEP is the table's dash and its "unchanged". */
@@ -43,6 +44,9 @@ static const struct row rows[] = {
     /* ALL_TRUE in the next two rows is that of the document's text (driver/README.md, decision 1), not of its table */
     {TRUE_REPORT,   AVAILABLE, WAS_FALSE, ALL_AT_X | ALL_TRUE,                      TO_TRUE,  MIN,      OBS_TIME, TO_X},
     {TRUE_REPORT,   AVAILABLE, WAS_TRUE,  ALL_AT_X | ALL_TRUE,                      KEEP,     MIN,      KEEP,     TO_X},
+    /* All are at X and one of them is False: any report gives the rows of a False report. */
+    {TRUE_REPORT,   AVAILABLE, WAS_FALSE, ALL_AT_X | ONE_FALSE,                     KEEP,     MIN,      KEEP,     TO_X},
+    {TRUE_REPORT,   AVAILABLE, WAS_TRUE,  ALL_AT_X | ONE_FALSE,                     TO_FALSE, OBS_TIME, OBS_TIME, TO_X},
     {TRUE_REPORT,   AVAILABLE, WAS_ANY,   0,                                        KEEP,     KEEP,     KEEP,     KEEP},
 
     {FALSE_REPORT,  READY,     WAS_FALSE, X_IS_G,                                   KEEP,     MIN,      KEEP,     KEEP},
@@ -51,6 +55,11 @@ static const struct row rows[] = {
     {FALSE_REPORT,  AVAILABLE, WAS_FALSE, ALL_AT_X,                                 KEEP,     MIN,      KEEP,     TO_X},
     {FALSE_REPORT,  AVAILABLE, WAS_TRUE,  ALL_AT_X,                                 TO_FALSE, OBS_TIME, OBS_TIME, TO_X},
     {FALSE_REPORT,  AVAILABLE, WAS_ANY,   0,                                        KEEP,     KEEP,     KEEP,     KEEP},
+
+    {UNKNOWN_REPORT, READY,    WAS_ANY,   0,                                        KEEP,     KEEP,     KEEP,     KEEP},
+    {UNKNOWN_REPORT, AVAILABLE, WAS_FALSE, ALL_AT_X | ONE_FALSE,                    KEEP,     MIN,      KEEP,     TO_X},
+    {UNKNOWN_REPORT, AVAILABLE, WAS_TRUE, ALL_AT_X | ONE_FALSE,                     TO_FALSE, OBS_TIME, OBS_TIME, TO_X},
+    {UNKNOWN_REPORT, AVAILABLE, WAS_ANY,  0,                                        KEEP,     KEEP,     KEEP,     KEEP},
 };
 /* clang-format on */
 
@@ -62,7 +71,7 @@ static enum hfd_status word(const struct agg_world *w, enum target target,
 
 static unsigned holds(const struct agg_world *w, enum target target, int64_t x)
 {
-    size_t missing = 0, at_g = 0, at_x = 0, is_true = 0;
+    size_t missing = 0, at_g = 0, at_x = 0, is_true = 0, is_false = 0;
     unsigned bits = 0;
 
     for (size_t i = 0; i < w->adapters; i++) {
@@ -75,12 +84,14 @@ static unsigned holds(const struct agg_world *w, enum target target, int64_t x)
         at_g += s->generation == w->generation;
         at_x += s->generation == x;
         is_true += word(w, target, s) == HFD_STATUS_TRUE;
+        is_false += s->generation == x && word(w, target, s) == HFD_STATUS_FALSE;
     }
     bits |= x == w->generation ? X_IS_G : 0u;
     bits |= at_g == w->adapters ? ALL_AT_G : 0u;
     bits |= at_x == w->adapters ? ALL_AT_X : 0u;
     bits |= is_true == w->adapters ? ALL_TRUE : 0u;
     bits |= missing > 0 ? SOME_MISSING : 0u;
+    bits |= is_false > 0 ? ONE_FALSE : 0u;
     bits |= !(w->deleting && w->children) ? CHILDLESS : 0u;
     return bits;
 }
@@ -172,10 +183,11 @@ static void copy_to_condition(struct agg_condition *c, const struct agg_event *e
     c->updated = e->at;
 }
 
-static bool event_of(enum hfd_status s, enum event *out)
+static enum event event_of(enum hfd_status s)
 {
-    *out = s == HFD_STATUS_TRUE ? TRUE_REPORT : FALSE_REPORT;
-    return s != HFD_STATUS_UNKNOWN;
+    return s == HFD_STATUS_TRUE    ? TRUE_REPORT
+           : s == HFD_STATUS_FALSE ? FALSE_REPORT
+                                   : UNKNOWN_REPORT;
 }
 
 enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_event *e,
@@ -183,7 +195,6 @@ enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_eve
 {
     const struct agg_stored report = {true, e->generation, e->at, e->available, e->finalized};
     enum hfd_verdict verdict;
-    enum event event;
 
     *next = *w;
     if (e->kind != AGG_REPORT) {
@@ -199,10 +210,8 @@ enum hfd_verdict agg_tables_step(const struct agg_world *w, const struct agg_eve
     if (verdict != HFD_VERDICT_STORE)
         return verdict;
     next->stored[e->adapter] = report;
-    if (event_of(word(next, READY, &report), &event))
-        apply(next, event, READY, e, &next->ready);
-    if (event_of(word(next, AVAILABLE, &report), &event))
-        apply(next, event, AVAILABLE, e, &next->available);
+    apply(next, event_of(word(next, READY, &report)), READY, e, &next->ready);
+    apply(next, event_of(word(next, AVAILABLE, &report)), AVAILABLE, e, &next->available);
     copy_to_condition(&next->adapter[e->adapter], e);
     agg_upstream_compute(next);
     return HFD_VERDICT_STORE;

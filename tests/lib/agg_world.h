@@ -9,7 +9,6 @@
 #define HFD_TESTS_AGG_WORLD_H
 
 #include "driver/fleet/aggregate.h"
-#include "driver/fleet/verdict.h"
 
 #define AGG_ADAPTERS_MAX 4
 

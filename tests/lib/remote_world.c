@@ -2,8 +2,8 @@
 #include "tests/lib/remote_world.h"
 
 #include "driver/backend/mirror.h"
-#include "driver/backend/remote/next.h"
-#include "driver/backend/remote/take.h"
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,11 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/remote/pace.h"
 #include "driver/base/base.h"
+#include "driver/core/observe.h"
 #include "store/rows_remote.h"
+#include "store/shard.h"
 
 #define ROUNDS_MAX 2000
 #define WORK_MAX 16
@@ -686,10 +689,10 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    const struct hfd_due_query query = {.policy = &s->rw->policy,
-                                        .now_us = s->rw->w.clock.wall_us,
-                                        .limit = WORK_MAX,
-                                        .shards = HFD_SHARDS_ALL};
+    const struct hfd_work_query query = {.policy = &s->rw->policy,
+                                         .now_us = s->rw->w.clock.wall_us,
+                                         .limit = WORK_MAX,
+                                         .shards = HFD_SHARDS_ALL};
 
     s->due.works = s->work;
     return hfd_remote_due(tx, &query, &s->rw->w.mem, &s->due, err);

@@ -8,8 +8,12 @@
 
 #include <jansson.h>
 
+#include "driver/backend/remote/http.h"
+#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/pass.h"
 #include "tests/lib/world.h"
+
+struct hfd_remote_request;
 
 #define REMOTE_OWNER "this-server"
 

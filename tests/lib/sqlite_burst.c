@@ -2,6 +2,8 @@
 
 #include "store/sqlite/stmt.h"
 
+#include <sqlite3.h>
+
 #define COLUMNS_MAX 64
 
 void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_shape *shape,

@@ -1,6 +1,8 @@
 /* See world.h. */
 #include "tests/lib/world.h"
 
+#include "driver/core/keyring.h"
+#include "driver/core/observe.h"
 #include "tests/lib/place.h"
 
 #include <setjmp.h>
@@ -10,11 +12,9 @@
 
 #include "driver/backend/embedded.h"
 #include "driver/base/base.h"
-#include "store/search.h"
 #include "store/rows_fleet.h"
-#include "store/rows_report.h"
 #include "store/rows_resource.h"
-#include "store/rows_part.h"
+#include "store/search.h"
 
 static const hfd_slice cluster_adapters[] = {HFD_SLICE("validation"), HFD_SLICE("dns")};
 static const hfd_slice nodepool_adapters[] = {HFD_SLICE("validation")};
@@ -68,7 +68,7 @@ void world_init(struct world *w)
     w->driver.fleet.tombstone_us = 7 * 24 * 3600 * HFD_US_PER_S;
     for (int op = 0; op < HFD_OP_COUNT; op++)
         for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
-            w->driver.estimate_us[kind][op] = 600 * HFD_US_PER_S;
+            w->driver.estimate_us[op] = 600 * HFD_US_PER_S;
             w->driver.deadline_us[kind][op] = 3600 * HFD_US_PER_S;
         }
     hfd_driver_complete(&w->driver);

@@ -80,9 +80,9 @@ CASES = (
      None),
     ("names", "handlers/cli/a.c", "int f(void) { return hfd_store_read(0, 0, 0, 0); }\n", None),
     # Size and complexity.
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 120 + "    return x;\n}\n",
-     "f has 124 lines"),
-    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 115 + "    return x;\n}\n",
+    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 100 + "    return x;\n}\n",
+     "f has 104 lines"),
+    ("functions", "store/a.c", "int f(int x)\n{\n" + "    x++;\n" * 96 + "    return x;\n}\n",
      None),
     ("functions", "store/a.c",
      "int f(int x)\n{\n" + "    if (x)\n        x++;\n" * 15 + "    return x;\n}\n",
@@ -140,22 +140,22 @@ CASES = (
      "/* clang-format off */\n/* " + "x" * 140 + " */\n/* clang-format on */\n", None),
 )
 
-MANY = "int f(int a, int b, int c, int d, int e, int f)\n{\n    return a;\n}\n"
+MANY = "int f(int a, int b, int c, int d, int e, int f, int g)\n{\n    return a;\n}\n"
 LONG = " ".join(["word"] * 26)
 
 # Likewise for the rules of shape.py and words.py.
 CASES += (
-    ("parameters", "store/a.c", MANY, "f has 6 parameters"),
-    ("parameters", "tests/unit/a.c", MANY, "f has 6 parameters"),
+    ("parameters", "store/a.c", MANY, "f has 7 parameters"),
+    ("parameters", "tests/unit/a.c", MANY, "f has 7 parameters"),
     ("parameters", "tests/fault/a.c", MANY.replace(" f(", " __wrap_mmap("), None),
-    ("parameters", "store/a.c", MANY.replace(", int f", ""), None),
+    ("parameters", "store/a.c", MANY.replace(", int g", ""), None),
     ("parameters", "store/a.c",
      "int f(int (*g)(int a, int b, int c), int b, int c, int d, int e)\n{\n}\n", None),
     ("parameters", "store/a.c", "int f(struct x *x)\n{\n    return g(1, 2, 3, 4, 5, 6, 7);\n}\n",
      None),
-    ("sizes", "store/a.c", "\n" * 601, "601 lines"),
-    ("sizes", "store/a.c", "\n" * 600, None),
-    ("sizes", "tests/unit/a.c", "\n" * 601, None),
+    ("sizes", "store/a.c", "\n" * 1001, "1001 lines"),
+    ("sizes", "store/a.c", "\n" * 1000, None),
+    ("sizes", "tests/unit/a.c", "\n" * 1001, None),
     ("headers", "store/b.c", "\n", "has no header store/b.h"),
     ("headers", "store/a.c", "\n", None),
     ("headers", "handlers/cli/main.c", "\n", None),
@@ -260,7 +260,8 @@ class Rules(unittest.TestCase):
 
     def test_every_rule_is_seen_failing(self):
         self.assertEqual({case[0]
-                          for case in CASES if case[3] is not None} | {"folders"}, set(ALL_RULES))
+                          for case in CASES if case[3] is not None} | {"folders", "promises"},
+                         set(ALL_RULES))
 
     def test_a_full_folder_has_a_readme(self):
         with tempfile.TemporaryDirectory() as root:
@@ -271,6 +272,28 @@ class Rules(unittest.TestCase):
                              ["store/README.md"])
             put(root, "store/README.md", "\n")
             self.assertEqual(list(shape.folders(Tree(root))), [])
+
+    def test_a_promise_has_a_test(self):
+        security = ("# Security\n\n## Reporting\n\nSay it.\n\n## Keys\n\nKeys are\nkept.\n\n"
+                    "* They are wiped.\n* They are sealed.\n")
+        good = ("| Keys are kept | `unit/a.c`: a_case; `b.py`: test_b |\n"
+                "| are wiped | advice |\n| are sealed | `b.py` |\n")
+        for rows, said in (
+                (good, []), (good.replace("| are wiped | advice |\n", ""), ["'* They are wiped.'"]),
+                (good.replace("kept", "lost"), ["'Keys are lost' is not", "'Keys are kept.'"]),
+                (good.replace("advice", "soon"), ["names no test"]),
+                (good.replace("`b.py`: ", "`c.py`: "), ["there is no tests/c.py"]),
+                (good.replace("a_case", "another"), ["there is no tests/unit/a.c: another"]),
+                (good.replace("test_b ", "test_b, test_c "), ["no tests/b.py: test_c"])):
+            with self.subTest(rows=rows), tempfile.TemporaryDirectory() as root:
+                put(root, "SECURITY.md", security)
+                put(root, "tests/promises.md", "| words | held by |\n|---|---|\n" + rows)
+                put(root, "tests/unit/a.c", "static void a_case(void **state)\n")
+                put(root, "tests/b.py", "def test_b(self):\n    test_c()\n")
+                found = [message for _, _, message in shape.promises(Tree(root))]
+                self.assertEqual(len(found), len(said), found)
+                for message, words_of in zip(found, said):
+                    self.assertIn(words_of, message)
 
     def test_sentences_know_their_lines(self):
         text = ("int x;\n/*\n * One is\n * here. Two is here (3.7).\n"

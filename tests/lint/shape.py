@@ -9,9 +9,9 @@ import ctext
 import prose
 import words
 
-PARAMETERS_MAX = 5
+PARAMETERS_MAX = 6
 FOLDER_FILES_MAX = 12
-FILE_LINES_MAX = 600
+FILE_LINES_MAX = 1000
 COLUMNS_MAX = 100
 
 PRODUCT = ("driver", "store", "schemas", "handlers")
@@ -31,7 +31,7 @@ FOREIGN = (
 
 
 def parameters(tree):
-    """A function has five parameters at most; more are a struct."""
+    """A function has six parameters at most; more are a struct."""
     for path in tree.files(".c", ".h"):
         for function in ctext.functions(tree.read(path)):
             if any(re.fullmatch(pattern, function.name) for pattern, _ in FOREIGN):
@@ -153,5 +153,64 @@ def references(tree):
                         yield path, number, f"{match.group(1)} is not in the repository"
 
 
+# ---- promises ------------------------------------------------------------------------------------
+
+SECURITY, PROMISES = "SECURITY.md", "tests/promises.md"
+NO_PROMISES = ("Security", "Reporting")  # sections
+ROW = re.compile(r"\| (.*\S) \| (.*\S) \|")
+HELD_BY = re.compile(r"`([^`]+)`(?:: (\w+(?:, \w+)*))?")
+
+
+def _promises(text):
+    """(line, words) of each paragraph and item, but for sections without any."""
+    section = ""
+    for match in re.finditer(r"(?:^(?!\n).+\n?)+", text, re.M):
+        line = text.count("\n", 0, match.start()) + 1
+        if match.group(0).startswith("#"):
+            section = match.group(0).strip("# \n")
+        elif section not in NO_PROMISES:
+            for item in re.split(r"^(?=\* )", match.group(0), flags=re.M):
+                if item:
+                    yield line, " ".join(item.split())
+                line += item.count("\n")
+
+
+def _absent(tree, held_by):
+    """Files and cases of a row that the tree does not have."""
+    for path, cases in HELD_BY.findall(held_by):
+        path = "tests/" + path
+        if not tree.exists(path):
+            yield path
+            continue
+        text = tree.read(path)
+        for case in filter(None, cases.split(", ")):
+            if not re.search(r"\b%s\((?!\))" % case, text):
+                yield f"{path}: {case}"
+
+
+def promises(tree):
+    """A test holds each promise of SECURITY.md."""
+    if not tree.exists(SECURITY) or not tree.exists(PROMISES):
+        return
+    made = list(_promises(tree.read(SECURITY)))
+    kept = set()
+    for number, row in enumerate(tree.read(PROMISES).splitlines(), 1):
+        match = ROW.fullmatch(row)
+        if match is None or match.group(1) in ("words", "---"):
+            continue
+        words_of, held_by = match.groups()
+        found = [place for place in made if words_of in place[1]]
+        kept.update(found)
+        if not found:
+            yield PROMISES, number, f"'{words_of}' is not in {SECURITY}"
+        if held_by != "advice" and not HELD_BY.fullmatch(held_by.split("; ")[0]):
+            yield PROMISES, number, "names no test"
+        for absent in _absent(tree, held_by):
+            yield PROMISES, number, f"there is no {absent}"
+    for line, text in made:
+        if (line, text) not in kept:
+            yield SECURITY, line, f"no row of {PROMISES} quotes '{text[:60]}'"
+
+
 RULES = {"parameters": parameters, "folders": folders, "sizes": sizes, "headers": headers,
-         "columns": columns, "references": references}
+         "columns": columns, "references": references, "promises": promises}

@@ -47,7 +47,7 @@ set -u
 cd /data
 if hyperfleet-driver serve 2>refused.log; then exit 10; fi
 grep -q 'token create' refused.log || exit 11
-hyperfleet-driver token create --name x --scope driver >token || exit 12
+hyperfleet-driver token create --name x --scope driver --new >token || exit 12
 hyperfleet-driver serve 2>log &
 pid=$!
 until hyperfleet-driver health --ready 2>/dev/null; do
@@ -56,7 +56,8 @@ until hyperfleet-driver health --ready 2>/dev/null; do
 done
 %s || exit 14
 if touch /usr/x 2>/dev/null; then exit 15; fi
-hyperfleet-driver get 3c0a194814284345 --state state 2>&1 | grep -q 401 || exit 16
+hyperfleet-driver get 3c0a194814284345 --url http://127.0.0.1:8000/ --state state 2>&1 |
+    grep -q 401 || exit 16
 hyperfleet-driver get 3c0a194814284345 --token-file token --state state
 [ "$?" = 4 ] || exit 17
 kill "$pid"

@@ -288,6 +288,49 @@ class Move(unittest.TestCase):
         self.assertEqual(differences(os.path.join(plain, "store.db"),
                                      os.path.join(back, "store.db")), [])
 
+    def command(self, status, words, *args):
+        done = real.lib.run(*args)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn(words, done.stdout + done.stderr)
+
+    def test_objects_of_others(self):
+        """A trigger of others refuses a database at the start and in a move, and never ran. doctor
+        says so. An extension does not refuse. A further index is a finding of doctor. Without the
+        right to make temporary tables, triggers are found as well.
+        """
+        keys, plain = os.path.join(self.work, "keys"), os.path.join(self.work, "plain")
+        self.command(0, "", "keygen", "--keys", keys)
+        self.command(0, "", "migrate", "--from", "sqlite:" + self.source, "--to", self.url)
+        own = ("--store", self.url, "--keys", keys)
+        self.query("CREATE EXTENSION pg_stat_statements")
+        self.query("CREATE INDEX further ON resource (type)")
+        self.command(3, "index further of table resource is not of hyperfleet-driver", "doctor",
+                     *own)
+        self.query("DROP INDEX further")
+        self.server.query("CREATE ROLE weak LOGIN PASSWORD 'hfd'")
+        self.query("REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC" % self.database)
+        self.query("GRANT ALL ON ALL TABLES IN SCHEMA public TO weak")
+        self.query("GRANT ALL ON SCHEMA public TO weak")
+        weak = ("--store", self.url.replace("//hfd:", "//weak:"), "--keys", keys)
+        self.command(3, "GRANT TEMPORARY ON DATABASE", "doctor", *weak)
+        self.query("CREATE FUNCTION evil() RETURNS trigger LANGUAGE plpgsql AS"
+                   " 'BEGIN DELETE FROM resource; RETURN NULL; END'")
+        self.query("CREATE TRIGGER evil AFTER INSERT OR UPDATE ON hfd_meta FOR EACH ROW"
+                   " EXECUTE FUNCTION evil()")
+        words = "trigger evil of table hfd_meta is not of hyperfleet-driver"
+        for user in (own, weak):
+            self.command(73, words, "serve", *user, "--listen", "127.0.0.1:0", "--ops-listen",
+                         "127.0.0.1:0")
+            self.command(3, words, "doctor", *user)
+            self.command(2, words, "migrate", "--from", user[1], "--to", "sqlite:" + plain)
+            self.command(2, words, "migrate", "--contract", *user)
+        self.assertEqual(self.query("SELECT count(*) FROM resource"), [[str(STORED)]])
+        self.query("DROP SCHEMA public CASCADE")
+        self.query("CREATE SCHEMA public")
+        self.query("CREATE TABLE hfd_meta (key TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL)")
+        self.query("CREATE RULE evil AS ON INSERT TO hfd_meta DO INSTEAD NOTHING")
+        self.command(2, "rule evil", "migrate", "--from", "sqlite:" + self.source, "--to", self.url)
+
 
 if __name__ == "__main__":
     real.main()

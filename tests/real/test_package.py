@@ -85,7 +85,12 @@ class Package(unittest.TestCase):
         before = root.run("find", "/", "-xdev", "-iname", "*hyperfleet*")
         root.run("apt-get", "-q", "install", "-y", self.put(root, self.deb))
         self.assertIn("hyperfleet-driver", root.run("hyperfleet-driver", "version"))
-        root.run("hyperfleet-driver", "config", "check", "--config", CONFIG)
+        self.assertIn("# settings file: %s\n" % CONFIG, root.run(
+            "hyperfleet-driver", "config", "show", "--origin"))
+        root.run("hyperfleet-driver", "config", "check")
+        for name in ("prometheus/alerts.yaml", "grafana/hyperfleet-driver.json",
+                     "helm/hyperfleet-driver/Chart.yaml", "terraform/hyperfleet-cluster/main.tf"):
+            root.run("test", "-s", "/usr/share/hyperfleet-driver/" + name)
         self.assertEqual(root.run("stat", "-c", "%U:%G %a", DATA).strip(),
                          "hyperfleet-driver:hyperfleet-driver 700")
         self.assertIn(":/nonexistent:/usr/sbin/nologin",
@@ -94,7 +99,7 @@ class Package(unittest.TestCase):
             "/etc/systemd/system/multi-user.target.wants/%s.service" % NAME))
         # Root makes a token; the server's user can read it.
         root.run("hyperfleet-driver", "token", "create", "--name", "x", "--scope", "driver",
-                 "--config", CONFIG)
+                 "--new")
         self.assertEqual(root.run("stat", "-c", "%U %a", DATA + "/tokens").strip(),
                          "hyperfleet-driver 600")
 
@@ -122,7 +127,7 @@ class Package(unittest.TestCase):
     def test_first_use(self):
         """systemd starts it; the commands of the manual order, look at, check and delete."""
         root = self.root()
-        root.run("apt-get", "-q", "install", "-y", "systemd-sysv", "dbus")
+        root.run("apt-get", "-q", "install", "-y", "systemd-sysv", "dbus", "python3")
         deb = self.put(root, self.deb)
         root.run("apt-get", "-q", "install", "-y", "--download-only", deb)
         self.put(root, self.newer())
@@ -149,15 +154,17 @@ class Package(unittest.TestCase):
         say("sh", "-c", "mkdir -p {0} && printf '[Service]\\nWatchdogSec=6s\\n' >{0}/local.conf"
             .format("/etc/systemd/system/%s.service.d" % NAME))
         token = say("sh", "-c", "umask 077; hyperfleet-driver token create --name orchestrator "
-                    "--scope driver,view,admin --config %s >/srv/token && wc -c </srv/token"
-                    % CONFIG)
+                    "--scope driver,view,admin >/srv/token && wc -c </srv/token")
         self.assertEqual(token.strip(), "48")
         say("systemctl", "daemon-reload")
         say("systemctl", "restart", NAME)
-        say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
-        status, text = say.try_("hyperfleet-driver", "get", RESOURCE)
+        say("hyperfleet-driver", "health", "--ready")
+        # Here commands log in with the token of the server; elsewhere they need one.
+        self.assertEqual(say.try_("hyperfleet-driver", "get", RESOURCE)[0], 4)
+        status, text = say.try_("hyperfleet-driver", "get", RESOURCE, "--url",
+                                "http://127.0.0.1:8000/")
         self.assertEqual(status, 1, text)
-        self.assertIn("401", text)
+        self.assertIn("give --token-file", text)
         self.commands(say)
         if "  restore " in say.machine.run("hyperfleet-driver", "help")[1]:
             self.restore(say)
@@ -175,21 +182,21 @@ class Package(unittest.TestCase):
             return re.search(r"(?m)^  %s " % command, known)
 
         if has("register"):
-            say("hyperfleet-driver", "register", "--print", "--org", "acme", "--target",
-                "https://driver.example/")
+            say("hyperfleet-driver", "register", "--print", "--format", "humctl", "--org", "acme",
+                "--target", "https://driver.example/")
         say("hyperfleet-driver", "apply", "/srv/order.json", "--id", RESOURCE, "--wait", *flags)
         ready = json.loads(say("hyperfleet-driver", "get", RESOURCE, "-o", "json", *flags))
         self.assertEqual(ready["resource"]["values"]["name"], "shop")
         if has("status"):
             self.assertIn(RESOURCE, say("hyperfleet-driver", "status", RESOURCE, *flags))
         if has("list"):
-            self.assertIn(RESOURCE, say("hyperfleet-driver", "list", *flags))
-        report = say("hyperfleet-driver", "check", "http://127.0.0.1:8000/", "--input",
+            self.assertIn(RESOURCE, say("hyperfleet-driver", "list"))
+        report = say("hyperfleet-driver-check", "http://127.0.0.1:8000/", "--input",
                      "/srv/check.json", "--interval", "1s", *flags)
         self.assertIn("0 failed", report)
         if has("backup"):
-            say("hyperfleet-driver", "backup", "/srv/backup.db", *flags)
-        say("hyperfleet-driver", "doctor", "--config", CONFIG)
+            say("hyperfleet-driver", "backup", "/srv/backup.db")
+        say("hyperfleet-driver", "doctor")
         say("hyperfleet-driver", "delete", RESOURCE, "--wait", *flags)
         self.assertEqual(say.try_("hyperfleet-driver", "get", RESOURCE, *flags)[0], 4)
 
@@ -211,14 +218,14 @@ class Package(unittest.TestCase):
             time.sleep(0.2)
         self.assertIn("watchdog", say("sh", "-c", "journalctl --sync; journalctl --no-pager -u %s |"
                                       " grep -i watchdog" % NAME).lower())
-        say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
+        say("hyperfleet-driver", "health", "--ready")
 
 
     def restore(self, say):
         """Root restores a backup for the service: the resource that was deleted is back."""
         say("systemctl", "stop", NAME)
         say("sh", "-c", "cd %s && rm store.db* clock" % DATA)
-        say("hyperfleet-driver", "restore", "/srv/backup.db", "--config", CONFIG)
+        say("hyperfleet-driver", "restore", "/srv/backup.db")
         say("systemctl", "start", NAME)
         say("hyperfleet-driver", "get", RESOURCE, "--token-file", "/srv/token")
         say("hyperfleet-driver", "delete", RESOURCE, "--wait", "--token-file", "/srv/token")
@@ -236,7 +243,7 @@ class Package(unittest.TestCase):
                                 "https://localhost:8000/", "--token-file", "/srv/token",
                                 "--ca-file", "/etc/credstore/hyperfleet-driver.tls.crt")
         self.assertEqual(status, 4, text)
-        say("hyperfleet-driver", "health", "--ready", "--config", CONFIG)
+        say("hyperfleet-driver", "health", "--ready")
 
     def upgrade(self, say):
         """An upgrade restarts the service on its data."""

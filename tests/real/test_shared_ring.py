@@ -185,6 +185,8 @@ class Listed(Case):
         lib.eventually(lambda: sorted((r["live"], r["shards"]) for r in self.listed(ops[0]))
                        == [(False, 0), (True, 16)], "the killed one is gone", WAIT_S)
         self.assertIn(">GONE</span>", ops[0].get("/").body.decode())
+        lib.eventually(lambda: "replica" in [p["kind"] for p in ops[0].get("/healthz").json.get(
+            "problems", [])], "it is told as wrong", WAIT_S)
 
     @staticmethod
     def listed(client):

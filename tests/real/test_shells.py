@@ -21,7 +21,8 @@ class Shells(unittest.TestCase):
     @staticmethod
     def make(folder, *scdoc):
         real.run([sys.executable, "-B", os.path.join(real.ROOT, "handlers/cli/manual.py"),
-                  os.environ["HFD_PROGRAM"], folder, *scdoc])
+                  os.environ["HFD_PROGRAM"],
+                  os.path.join(real.ROOT, "tests/contract/check.py"), folder, *scdoc])
 
     def test_fish(self):
         fish = real.debian("fish")

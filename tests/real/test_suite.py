@@ -23,6 +23,7 @@ NOT_RUN = {
     "test_docs": "starts no server",
     "test_install": "starts no server",
     "test_manual": "starts no server",
+    "test_planted": "files of the data folder",
     "test_ports": "starts no server",
     "test_scale": "needs minutes of a quiet machine",
 }
@@ -31,17 +32,20 @@ ROTATE = "keygen --rotate, which PostgreSQL has in two steps"
 SQLITE_FILE = "changes bytes of SQLite's files"
 # Cases that run on SQLite alone.
 LEFT_OUT = {
-    "test_access": {"test_list": FOLDER_ONLY, "test_the_local_token": FOLDER_ONLY},
+    "test_access": {"test_list": FOLDER_ONLY, "test_the_local_token": FOLDER_ONLY,
+                    "test_rows_of_others_go": "it writes rows to SQLite's file"},
     "test_damage": {"test_every_byte": SQLITE_FILE, "test_a_flipped_log": SQLITE_FILE,
                     "test_the_last_commit": SQLITE_FILE,
                     "test_rows_without_checksums": "PostgreSQL came after rows had them"},
     "test_driver_cookie": {"test_first_start_makes_a_key_ring": FOLDER_ONLY,
                            "test_rotation": ROTATE, "test_no_key_material_in_the_log": FOLDER_ONLY},
+    "test_foreign": {"test_backup": "the route is SQLite's"},
     "test_list": {"test_token": FOLDER_ONLY},
     "test_openapi": {"test_every_answer_is_as_described": "the backup route is SQLite's"},
     "test_orphans": {"test_doctor_elsewhere": FOLDER_ONLY},
     "test_outside": {"test_token_list": FOLDER_ONLY,
                      "test_the_same_flags": "the backup route is SQLite's"},
+    "test_played": {"test_each_page": "the commands of the pages are about a data folder"},
     "test_recovery": {"test_second_server": "several servers may share PostgreSQL"},
     "test_rotation": {"test_changed_key": FOLDER_ONLY, "test_until_the_old_key_can_go": ROTATE,
                       "test_no_copies": ROTATE, "test_under_load": ROTATE},

@@ -136,6 +136,14 @@ class Register(Case):
         self.assertEqual(ran.returncode, 0, ran.stderr)
         return ran.stdout
 
+    def test_form(self):
+        """`tofu fmt` would change nothing."""
+        for form in ("terraform", "stellwerk"):
+            ran = subprocess.run([self.tofu, "fmt", "-check", "-diff", "-"], text=True,
+                                 input=self.printed(form), stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, check=False)
+            self.assertEqual(ran.returncode, 0, ran.stdout)
+
     def test_humanitec(self):
         """The provider of the classic orchestrator takes all resources, and plans them."""
         self.use("humanitec/humanitec")

@@ -3,7 +3,6 @@
  * states in prose; and the texts of conditions.
  */
 #include "driver/fleet/aggregate.h"
-#include "driver/fleet/verdict.h"
 #include "tests/lib/agg_world.h"
 
 #include <setjmp.h>
@@ -66,9 +65,9 @@ static const struct row_case {
     {"TR3 whatever the generation of the report",
      {3, 2, .stored = {SAYS(2, T, 90)}, .ready = COND(F, 2, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(B, 1, T, 95), COND(F, 2, NOW, 50), COND(F, 1, 70, 51)},
-    {"TR4 TA3 all reported, one of them False at G: no change",
+    {"TR4 FA2 all reported, one of them False at G: Ready stays, Available is False at X",
      {3, 2, .stored = {SAYS(2, F, 90), SAYS(2, T, 91), SAYS(1, T, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(T, 1, 70, 51)},
-     REPORT(C, 2, T, 95), COND(F, 2, 80, 50), COND(T, 1, 70, 51)},
+     REPORT(C, 2, T, 95), COND(F, 2, 80, 50), COND(F, 2, 95, 95)},
     {"TR4 TA3 all reported, one of them True at an older generation: no change",
      {3, 2, .stored = {SAYS(1, T, 90), SAYS(2, T, 91), SAYS(1, T, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(T, 1, 70, 51)},
      REPORT(C, 2, T, 95), COND(F, 2, 80, 50), COND(T, 1, 70, 51)},
@@ -80,9 +79,9 @@ static const struct row_case {
     {"TA1 Available False, all True at X below G: True, X, updated oldest, transition of the report",
      {3, 2, .stored = {SAYS(1, T, 90), SAYS(1, T, 91), SAYS(1, F, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(C, 1, T, 95), COND(F, 2, 80, 50), COND(T, 1, 90, 95)},
-    {"TA1 needs all True (decision 1)",
+    {"TA1 needs all True (decision 1); FA1 with a True report: one is False at X, updated oldest",
      {3, 1, .stored = {SAYS(1, T, 90), SAYS(1, F, 91), SAYS(1, F, 60)}, .ready = COND(F, 1, 80, 50), .available = COND(F, 1, 70, 51)},
-     REPORT(C, 1, T, 95), COND(F, 1, 80, 50), COND(F, 1, 70, 51)},
+     REPORT(C, 1, T, 95), COND(F, 1, 80, 50), COND(F, 1, 90, 51)},
     {"TA1 needs all to have reported",
      {3, 1, .stored = {SAYS(1, T, 90), SAYS(1, T, 91)}, .ready = COND(F, 1, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(A, 1, T, 95), COND(F, 1, NOW, 50), COND(F, 1, 70, 51)},
@@ -115,6 +114,15 @@ static const struct row_case {
     {"FA2 Available True at an older generation, all at X and one False: False at X, both times of the report",
      {3, 2, .stored = {SAYS(2, T, 90), SAYS(2, T, 91), SAYS(1, T, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(T, 1, 70, 51)},
      REPORT(C, 2, F, 95), COND(F, 2, 90, 50), COND(F, 2, 95, 95)},
+    {"FA1 with a True report, whoever comes last: follows to X",
+     {2, 2, .stored = {SAYS(2, F, 90), SAYS(1, T, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(F, 1, 70, 51)},
+     REPORT(B, 2, T, 95), COND(F, 2, 80, 50), COND(F, 2, 90, 51)},
+    {"FA2 with a True report, whoever comes last: False at X, both times of the report",
+     {2, 2, .stored = {SAYS(2, F, 90), SAYS(1, T, 60)}, .ready = COND(F, 2, 80, 50), .available = COND(T, 1, 70, 51)},
+     REPORT(B, 2, T, 95), COND(F, 2, 80, 50), COND(F, 2, 95, 95)},
+    {"FA2 with a True report, X below G",
+     {2, 3, .stored = {SAYS(2, F, 90), SAYS(1, T, 60)}, .ready = COND(F, 3, 80, 50), .available = COND(T, 1, 70, 51)},
+     REPORT(B, 2, T, 95), COND(F, 3, 80, 50), COND(F, 2, 95, 95)},
     {"FA3 Available False, one has not reported: no change",
      {3, 2, .stored = {SAYS(2, T, 90)}, .ready = COND(F, 2, 80, 50), .available = COND(F, 1, 70, 51)},
      REPORT(B, 2, F, 95), COND(F, 2, 90, 50), COND(F, 1, 70, 51)},
@@ -124,16 +132,19 @@ static const struct row_case {
 
     {"Deleting: Ready asks for Finalized, not for Available",
      {3, 3, true, .stored = {FINAL(3, T, 90), FINAL(3, T, 91)}, .ready = COND(F, 3, 80, 50), .available = COND(T, 2, 70, 51)},
-     REPORT(C, 3, T, 95), COND(F, 3, 90, 50), COND(T, 2, 70, 51)},
+     REPORT(C, 3, T, 95), COND(F, 3, 90, 50), COND(F, 3, 95, 95)},
     {"Deleting: the last Finalized at G makes Ready True; Available keeps its rows",
      {3, 3, true, .stored = {FINAL(3, T, 90), FINAL(3, T, 91)}, .ready = COND(F, 3, 80, 50), .available = COND(T, 2, 70, 51)},
      REPORT_FINAL(C, 3, T, 95), COND(T, 3, 90, 95), COND(F, 3, 95, 95)},
     {"Deleting: not while nodepools are left",
      {3, 3, true, true, .stored = {FINAL(3, T, 90), FINAL(3, T, 91)}, .ready = COND(F, 3, 80, 50), .available = COND(F, 3, 70, 51)},
      REPORT_FINAL(C, 3, T, 95), COND(F, 3, 80, 50), COND(F, 3, 90, 51)},
-    {"Deleting: Finalized with Available Unknown counts for Ready and leaves Available",
+    {"Deleting: Finalized with Available Unknown counts for Ready; another is False: FA2",
      {3, 3, true, .stored = {FINAL(3, T, 90), FINAL(3, T, 91)}, .ready = COND(F, 3, 80, 50), .available = COND(T, 2, 70, 51)},
-     {AGG_REPORT, NOW, C, 3, 95, U, T}, COND(T, 3, 90, 95), COND(T, 2, 70, 51)},
+     {AGG_REPORT, NOW, C, 3, 95, U, T}, COND(T, 3, 90, 95), COND(F, 3, 95, 95)},
+    {"Deleting: Available Unknown, and none is False: no change",
+     {2, 3, true, .stored = {SAYS(3, T, 90)}, .ready = COND(F, 3, 80, 50), .available = COND(T, 2, 70, 51)},
+     {AGG_REPORT, NOW, B, 3, 95, U, T}, COND(F, 3, 80, 50), COND(T, 2, 70, 51)},
     {"Deleting: Available True needs all True, and Unknown is not",
      {3, 3, true, .stored = {{true, 3, 90, U, T}, SAYS(3, T, 91)}, .ready = COND(F, 3, 80, 50), .available = COND(F, 2, 70, 51)},
      REPORT(C, 3, T, 95), COND(F, 3, 90, 50), COND(F, 2, 70, 51)},
@@ -219,17 +230,17 @@ static const struct verdict_case {
     struct earlier prev;
     bool deleting;
     enum hfd_verdict want;
-    const char *missing;
+    const char *why;
 } verdict_cases[] = {
     /*                                                   G  report                                       stored before   deleting */
     {"the first report is stored",                       2, {2, 50, HAS_ALL, T, false},                  NEVER,          false, HFD_VERDICT_STORE,   NULL},
     {"a report on an older generation is stored",        3, {2, 50, HAS_ALL, T, false},                  NEVER,          false, HFD_VERDICT_STORE,   NULL},
-    {"D1 generation above the resource's",               1, {2, 50, HAS_ALL, T, false},                  NEVER,          false, HFD_VERDICT_DISCARD, NULL},
-    {"D1 also of an adapter that has reported",          1, {2, 50, HAS_ALL, T, false},                  STORED(1, 40),  false, HFD_VERDICT_DISCARD, NULL},
-    {"D1 comes before a missing condition",              1, {2, 50, HAS_APPLIED, T, false},              NEVER,          false, HFD_VERDICT_DISCARD, NULL},
-    {"D2 generation below the adapter's stored one",     3, {2, 50, HAS_ALL, T, false},                  STORED(3, 50),  false, HFD_VERDICT_DISCARD, NULL},
-    {"D2 a newer time does not help",                    3, {2, 99, HAS_ALL, T, false},                  STORED(3, 50),  false, HFD_VERDICT_DISCARD, NULL},
-    {"D2 comes before a missing condition",              3, {2, 50, HAS_AVAILABLE, T, false},            STORED(3, 50),  false, HFD_VERDICT_DISCARD, NULL},
+    {"D1 generation above the resource's",               1, {2, 50, HAS_ALL, T, false},                  NEVER,          false, HFD_VERDICT_DISCARD, "ahead"},
+    {"D1 also of an adapter that has reported",          1, {2, 50, HAS_ALL, T, false},                  STORED(1, 40),  false, HFD_VERDICT_DISCARD, "ahead"},
+    {"D1 comes before a missing condition",              1, {2, 50, HAS_APPLIED, T, false},              NEVER,          false, HFD_VERDICT_DISCARD, "ahead"},
+    {"D2 generation below the adapter's stored one",     3, {2, 50, HAS_ALL, T, false},                  STORED(3, 50),  false, HFD_VERDICT_DISCARD, "behind"},
+    {"D2 a newer time does not help",                    3, {2, 99, HAS_ALL, T, false},                  STORED(3, 50),  false, HFD_VERDICT_DISCARD, "behind"},
+    {"D2 comes before a missing condition",              3, {2, 50, HAS_AVAILABLE, T, false},            STORED(3, 50),  false, HFD_VERDICT_DISCARD, "behind"},
     {"D2 a generation above the stored one is stored",   2, {2, 50, HAS_ALL, T, false},                  STORED(1, 99),  false, HFD_VERDICT_STORE,   NULL},
     {"D3 Available is missing",                          2, {2, 50, HAS_APPLIED | HAS_HEALTH, U, false}, NEVER,          false, HFD_VERDICT_REJECT,  "Available"},
     {"D3 Applied is missing",                            2, {2, 50, HAS_AVAILABLE | HAS_HEALTH, T, false}, NEVER,        false, HFD_VERDICT_REJECT,  "Applied"},
@@ -238,26 +249,26 @@ static const struct verdict_case {
     {"D3 in the order Available, Applied, Health",       2, {2, 50, HAS_AVAILABLE, T, false},            NEVER,          false, HFD_VERDICT_REJECT,  "Applied"},
     {"D3 comes before Unknown",                          2, {2, 50, HAS_AVAILABLE | HAS_APPLIED, U, false}, NEVER,       false, HFD_VERDICT_REJECT,  "Health"},
     {"D3 comes before a repeat",                         2, {2, 50, HAS_AVAILABLE | HAS_APPLIED, T, false}, SAME(2, 50), false, HFD_VERDICT_REJECT,  "Health"},
-    {"D4 Available Unknown as a first report",           2, {2, 50, HAS_ALL, U, false},                  NEVER,          false, HFD_VERDICT_DISCARD, NULL},
-    {"D4 Available Unknown later",                       2, {2, 51, HAS_ALL, U, false},                  STORED(2, 50),  false, HFD_VERDICT_DISCARD, NULL},
+    {"D4 Available Unknown as a first report",           2, {2, 50, HAS_ALL, U, false},                  NEVER,          false, HFD_VERDICT_DISCARD, "unknown"},
+    {"D4 Available Unknown later",                       2, {2, 51, HAS_ALL, U, false},                  STORED(2, 50),  false, HFD_VERDICT_DISCARD, "unknown"},
     {"D4 False is no Unknown",                           2, {2, 50, HAS_ALL, F, false},                  NEVER,          false, HFD_VERDICT_STORE,   NULL},
-    {"D5 an older time at the same generation",          2, {2, 49, HAS_ALL, T, false},                  STORED(2, 50),  false, HFD_VERDICT_DISCARD, NULL},
-    {"D5 comes before a missing condition",              2, {2, 49, HAS_AVAILABLE, T, false},            STORED(2, 50),  false, HFD_VERDICT_DISCARD, NULL},
+    {"D5 an older time at the same generation",          2, {2, 49, HAS_ALL, T, false},                  STORED(2, 50),  false, HFD_VERDICT_DISCARD, "older"},
+    {"D5 comes before a missing condition",              2, {2, 49, HAS_AVAILABLE, T, false},            STORED(2, 50),  false, HFD_VERDICT_DISCARD, "older"},
     {"D5 a newer time at the same generation is stored", 2, {2, 51, HAS_ALL, T, false},                  SAME(2, 50),    false, HFD_VERDICT_STORE,   NULL},
     {"D6 equal time and content is a repeat",            2, {2, 50, HAS_ALL, T, false},                  SAME(2, 50),    false, HFD_VERDICT_REPEAT,  NULL},
     {"D6 equal time, other content is stored",           2, {2, 50, HAS_ALL, T, false},                  STORED(2, 50),  false, HFD_VERDICT_STORE,   NULL},
     {"D6 needs the same generation",                     2, {2, 50, HAS_ALL, T, false},                  SAME(1, 50),    false, HFD_VERDICT_STORE,   NULL},
     {"D6 needs an earlier report",                       2, {2, 50, HAS_ALL, T, false},                  {false, 2, 50, true}, false, HFD_VERDICT_STORE, NULL},
     {"D7 deleting, Finalized counts with Unknown",       2, {2, 50, HAS_ALL, U, true},                   NEVER,          true,  HFD_VERDICT_STORE,   NULL},
-    {"D7 not without Finalized",                         2, {2, 50, HAS_ALL, U, false},                  NEVER,          true,  HFD_VERDICT_DISCARD, NULL},
-    {"D7 not before the deletion",                       2, {2, 50, HAS_ALL, U, true},                   NEVER,          false, HFD_VERDICT_DISCARD, NULL},
+    {"D7 not without Finalized",                         2, {2, 50, HAS_ALL, U, false},                  NEVER,          true,  HFD_VERDICT_DISCARD, "unknown"},
+    {"D7 not before the deletion",                       2, {2, 50, HAS_ALL, U, true},                   NEVER,          false, HFD_VERDICT_DISCARD, "unknown"},
     {"D7 repeated is a repeat",                          2, {2, 50, HAS_ALL, U, true},                   SAME(2, 50),    true,  HFD_VERDICT_REPEAT,  NULL},
 };
 /* clang-format on */
 
 /*
  * A report is discarded, rejected, taken as a repeat or stored as the table says. The missing
- * condition is named.
+ * condition is named, and the cause of a discarded report.
  */
 static void run_verdict(void **state)
 {
@@ -280,10 +291,10 @@ static void run_verdict(void **state)
     const char *missing = "untouched";
 
     assert_int_equal(hfd_report_verdict(&in, &missing), vc->want);
-    if (vc->missing == NULL)
+    if (vc->why == NULL)
         assert_null(missing);
     else
-        assert_string_equal(missing, vc->missing);
+        assert_string_equal(missing, vc->why);
 }
 
 static void play(struct agg_world *w, size_t adapter, int64_t generation, enum hfd_status available,
@@ -486,7 +497,7 @@ static void observer_verdict_is_shown(void **state)
     assert_int_equal(hfd_agg_reported(&in, &mem, &next), HFD_OK);
     c = hfd_condition_find(&next, type);
     assert_int_equal(c->status, T);
-    assert_true(hfd_slice_is(c->reason, "PacemakerUnhealthy"));
+    assert_true(hfd_slice_is(c->reason, "x"));
     assert_true(hfd_slice_is(c->message, "lost"));
     assert_int_equal(c->last_transition_us, 30);
     prev = next;

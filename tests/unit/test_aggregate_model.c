@@ -311,12 +311,102 @@ static void random_histories(void **state)
     assert_true(became_ready > 10000);
 }
 
+/* Gives one report of each adapter, the index-th permutation of them; time passes between them. */
+static void play_permutation(struct agg_world *w, const enum hfd_status *says, size_t index,
+                             int64_t generation)
+{
+    size_t left[AGG_ADAPTERS_MAX] = {0, 1, 2, 3};
+
+    for (size_t count = w->adapters; count > 0; index /= count, count--) {
+        const size_t pick = index % count;
+        const struct agg_event e = {.kind = AGG_REPORT,
+                                    .now = 5000 + (int64_t)(w->adapters - count),
+                                    .adapter = left[pick],
+                                    .generation = generation,
+                                    .at = 5000 + (int64_t)(w->adapters - count),
+                                    .available = says[left[pick]],
+                                    .finalized = w->deleting ? HFD_STATUS_TRUE : HFD_STATUS_FALSE};
+        struct agg_world next;
+
+        memmove(&left[pick], &left[pick + 1], (count - pick - 1) * sizeof(left[0]));
+        assert_int_equal(step(w, &e, &next), HFD_VERDICT_STORE);
+        *w = next;
+    }
+}
+
+static void assert_same_end(const struct agg_condition *a, const struct agg_condition *b)
+{
+    assert_int_equal(a->status, b->status);
+    assert_int_equal(a->generation, b->generation);
+}
+
+static void compare_permutations(const struct agg_world *start, const enum hfd_status *says,
+                                 int64_t generation)
+{
+    static const size_t orders[AGG_ADAPTERS_MAX + 1] = {1, 1, 2, 6, 24};
+    struct agg_world first = *start;
+
+    play_permutation(&first, says, 0, generation);
+    for (size_t order = 1; order < orders[start->adapters]; order++) {
+        struct agg_world w = *start;
+
+        play_permutation(&w, says, order, generation);
+        assert_same_end(&w.ready, &first.ready);
+        assert_same_end(&w.available, &first.available);
+        assert_same_end(&w.reconciled, &first.reconciled);
+        assert_same_end(&w.last_known, &first.last_known);
+        for (size_t i = 0; i < w.adapters; i++)
+            assert_same_end(&w.adapter[i], &first.adapter[i]);
+    }
+}
+
+/*
+ * The reports of one generation end in the same conditions in any order. They follow on any reports
+ * of the generation before, and on a change, two changes or a deletion.
+ */
+static void order_does_not_matter(void **state)
+{
+    size_t compared = 0;
+
+    (void)state;
+    for (size_t adapters = 1; adapters <= AGG_ADAPTERS_MAX; adapters++)
+        for (unsigned mix = 0; mix < 1u << 2 * adapters; mix++)
+            for (unsigned later = 0; later < 4; later++) {
+                const bool deleting = later == 3;
+                enum hfd_status before[AGG_ADAPTERS_MAX], says[AGG_ADAPTERS_MAX];
+                struct agg_world w, next;
+
+                agg_world_new(&w, adapters, 1000);
+                for (size_t i = 0; i < adapters; i++) {
+                    before[i] = mix >> i & 1 ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
+                    says[i] = mix >> (adapters + i) & 1 ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
+                    if (deleting && says[i] == HFD_STATUS_TRUE)
+                        says[i] = HFD_STATUS_UNKNOWN;
+                }
+                if (later > 0)
+                    play_permutation(&w, before, 0, 1);
+                for (unsigned i = 0; i < (deleting ? 1 : later); i++) {
+                    assert_int_equal(
+                        step(&w,
+                             &(struct agg_event){.kind = deleting ? AGG_DELETE : AGG_CHANGE,
+                                                 .now = 2000},
+                             &next),
+                        HFD_VERDICT_STORE);
+                    w = next;
+                }
+                compare_permutations(&w, says, later == 0 ? 1 : 2);
+                compared++;
+            }
+    print_message("%zu mixes of reports\n", compared);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_states_without_deletion),
         cmocka_unit_test(all_states_with_deletion),
         cmocka_unit_test(random_histories),
+        cmocka_unit_test(order_does_not_matter),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

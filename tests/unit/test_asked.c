@@ -1,5 +1,5 @@
-/* driver/backend/remote/asked.c: names from many threads to one, bounded, each once. */
-#include "driver/backend/remote/asked.h"
+/* driver/backend/remote/work.c: names from many threads to one, bounded, each once. */
+#include "driver/backend/remote/work.h"
 
 #include "driver/base/clock.h"
 

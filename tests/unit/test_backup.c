@@ -1,7 +1,7 @@
 /* Backups: the copy shows one snapshot. Each failing disk call is an error. The note is right. */
 #include "driver/core/backup_note.h"
 #include "store/backup.h"
-#include "store/rows_ring_key.h"
+#include "store/rows_replica.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/tmpdir.h"

@@ -1,5 +1,5 @@
-/* driver/backend/remote/breaker.c: the table of states and events, and the pauses. */
-#include "driver/backend/remote/breaker.h"
+/* driver/backend/remote/pace.c: the table of states and events, and the pauses. */
+#include "driver/backend/remote/pace.h"
 
 #include "driver/base/clock.h"
 #include "tests/lib/seams.h"

@@ -55,6 +55,25 @@ static void buf_adds(void **state)
     hfd_buf_fini(&b);
 }
 
+/* Numbers have a comma before each three digits; durations have hours only when there are some. */
+static void buf_adds_for_people(void **state)
+{
+    static const int64_t counts[] = {0, 999, 1000, 1000000, 2310045};
+    static const int64_t seconds[] = {0, 65, 3599, 3600, 36061};
+    struct hfd_buf b;
+
+    (void)state;
+    hfd_buf_init(&b, 256);
+    for (size_t i = 0; i < 5; i++) {
+        hfd_buf_count(&b, counts[i]);
+        hfd_buf_addc(&b, ' ');
+        hfd_buf_clock(&b, seconds[i] * 1000000 + 999999);
+        hfd_buf_addc(&b, i < 4 ? ' ' : '.');
+    }
+    assert_text(&b, S("0 0:00 999 1:05 1,000 59:59 1,000,000 1:00:00 2,310,045 10:01:01."));
+    hfd_buf_fini(&b);
+}
+
 /* Text longer than any inner space arrives whole, also when it fills the ceiling to the byte. */
 static void buf_adds_long_text(void **state)
 {
@@ -347,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buf_adds),
         cmocka_unit_test(buf_adds_long_text),
+        cmocka_unit_test(buf_adds_for_people),
         cmocka_unit_test(buf_failure_sticks),
         cmocka_unit_test(buf_json_strings),
         cmocka_unit_test(buf_json_strings_parse),

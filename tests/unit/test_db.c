@@ -710,6 +710,12 @@ static int64_t version_of(struct hfd_db *db)
     return v;
 }
 
+/* The migrations of a test begin in an empty database. */
+static void forget_table(struct fixture *fx)
+{
+    assert_int_equal(hfd_db_exec(fx->db, "DROP TABLE t", NULL), HFD_OK);
+}
+
 /*
  * Each missing migration is applied once. A step that fails leaves nothing of itself, and the steps
  * before it stay.
@@ -719,6 +725,7 @@ static void migrations_are_whole_steps(void **state)
     struct fixture *fx = *state;
     struct hfd_err err;
 
+    forget_table(fx);
     assert_int_equal(hfd_migrate(fx->db, steps, 1, NULL), HFD_OK);
     assert_int_equal(version_of(fx->db), 1);
     assert_int_equal(hfd_migrate(fx->db, steps, 3, &err), HFD_CORRUPT);
@@ -759,6 +766,7 @@ static void migrations_fill_after_all(void **state)
     struct hfd_err err;
 
     fill_fails = true;
+    forget_table(fx);
     assert_int_equal(hfd_migrate(fx->db, list, 3, &err), HFD_IO);
     assert_int_equal(version_of(fx->db), HFD_MIGRATE_UNFILLED + 3);
     assert_int_equal(hfd_migrate(fx->db, list, 2, &err), HFD_INVALID);
@@ -789,6 +797,7 @@ static void older_rows_are_counted(void **state)
     struct fixture *fx = *state;
 
     ON_SQLITE();
+    forget_table(fx);
     assert_int_equal(hfd_migrate(fx->db, hfd_migrations, 12, NULL), HFD_OK);
     assert_int_equal(hfd_db_exec(fx->db, rows, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(fx->db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);

@@ -1,16 +1,16 @@
 /* The demo adapters: when each is due, and rounds on a real store with time moved by hand. */
-#include "driver/adapters/demo_int.h"
+#include "driver/adapters/demo.h"
 
 #include "driver/backend/embedded.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/fleet/report.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/place.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,15 +9,13 @@
 #include "driver/fleet/condition.h"
 #include "driver/fleet/search.h"
 #include "store/migrate.h"
-#include "store/search_int.h"
+#include "store/rows_fleet.h"
 #include "store/totals.h"
-#include "tests/lib/place.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/place.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tier.h"
 #include "tests/lib/tmpdir.h"
-#include "store/rows_fleet.h"
-#include "store/rows_keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The GUResID: the syntax of a Kubernetes label value. */
-#include "driver/core/guresid.h"
+#include "driver/core/driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

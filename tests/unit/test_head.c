@@ -229,6 +229,13 @@ static void sizes_are_limited(void **state)
         {"GET /", "a", "", HFD_TARGET_MAX_BYTES - 1 + 64, HFD_HEAD_BAD, 414},
         {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES - 1, HFD_HEAD_OK, 0},
         {"GET /", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_BAD, 414},
+        /* A token in the path has room of its own, up to that of the head. */
+        {"GET /t/", "a", "/x HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_OK, 0},
+        {"GET //%74/", "a", " HTTP/1.1\r\n" HOST "\r\n", 30000, HFD_HEAD_OK, 0},
+        {"GET /t/", "a", " HTTP/1.1\r\n" HOST "\r\n", 32768, HFD_HEAD_BAD, 414},
+        {"GET /t/T/", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_BAD, 414},
+        {"GET /t/T?", "a", " HTTP/1.1\r\n" HOST "\r\n", HFD_TARGET_MAX_BYTES, HFD_HEAD_BAD, 414},
+        {"", "a", "", 32768, HFD_HEAD_BAD, 414},
         {LINE HOST "X: ", "y", "", 32768, HFD_HEAD_BAD, 431},
         {LINE HOST "X: ", "y", "\r\n\r\n", 32768 - sizeof(LINE HOST "X: \r\n\r\n") + 1, HFD_HEAD_OK,
          0},

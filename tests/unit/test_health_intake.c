@@ -6,8 +6,7 @@
 
 #include "driver/adapters/aging.h"
 #include "driver/core/observe.h"
-#include "store/rows_event.h"
-#include "store/rows_watch.h"
+#include "store/rows_report.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/health_doc.h"
 #include "tests/lib/world.h"
@@ -204,11 +203,11 @@ static void staleness_by_the_clock(void **state)
         test_clock_advance(&s.w.clock, MINUTE);
         (void)look(&s);
     }
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
+    events_are(&s, "PacemakerHealthy 1, PacemakerStatusStale 1");
     set_status(&s, 0, false);
     condition_is(&s, "Ready", "True");
     assert_false(world_row(&s.w, "gid").degraded);
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1, "
+    events_are(&s, "PacemakerHealthy 1, PacemakerStatusStale 1, "
                    "PacemakerHealthy 1");
     world_close(&s.w);
 }
@@ -226,7 +225,7 @@ static void staleness_over_a_restart(void **state)
     test_clock_advance(&s.w.clock, 6 * MINUTE);
     (void)look(&s);
     condition_is(&s, "PacemakerHealthCheckDegraded", "True");
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerNodeUnhealthy 1, PacemakerStatusStale 1");
+    events_are(&s, "PacemakerNodeUnhealthy 1, PacemakerStatusStale 1");
     world_close(&s.w);
 }
 
@@ -244,7 +243,7 @@ static void stale_before_any_verdict(void **state)
     test_clock_advance(&s.w.clock, MINUTE);
     (void)look(&s);
     condition_is(&s, "Ready", "True");
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerStatusStale 1");
+    events_are(&s, "PacemakerStatusStale 1");
     world_close(&s.w);
 }
 
@@ -256,7 +255,11 @@ static void a_wrong_clock_hides_no_age(void **state)
     (void)state;
     on_open(&s);
     create(&s);
-    set_status(&s, -60 * MINUTE, false);
+    set_status(&s, -5 * MINUTE, false);
+    condition_is(&s, "Ready", "True");
+    assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, doc_of(&s, -5 * MINUTE - 1, true)),
+                     HFD_INVALID);
+    assert_contains(hfd_slice_of(s.w.err.msg), "more than 5 minutes ahead");
     condition_is(&s, "Ready", "True");
     test_clock_advance(&s.w.clock, 5 * MINUTE + 1);
     (void)look(&s);
@@ -277,12 +280,12 @@ static void repeated_errors(void **state)
         set_status(&s, 0, true);
         test_clock_advance(&s.w.clock, MINUTE / 2);
     }
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerNodeUnhealthy 10");
+    events_are(&s, "PacemakerNodeUnhealthy 10");
     set_status(&s, 0, true);
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerNodeUnhealthy 10, PacemakerNodeUnhealthy 1");
+    events_are(&s, "PacemakerNodeUnhealthy 10, PacemakerNodeUnhealthy 1");
     list = events_of(&s);
-    assert_int_equal(list.rows[1].last_us - list.rows[1].first_us, 9 * MINUTE / 2);
-    assert_true(list.rows[1].warning);
+    assert_int_equal(list.rows[0].last_us - list.rows[0].first_us, 9 * MINUTE / 2);
+    assert_true(list.rows[0].warning);
     world_close(&s.w);
 }
 
@@ -379,8 +382,11 @@ static void nothing_is_left_to_look_at(void **state)
     world_close(&s.w);
 }
 
-/* A repeated look, write and read change nothing: the same rows, the same events. */
-static void an_equal_time_writes_nothing(void **state)
+/*
+ * With an equal time a document with other content is stored. The same one again changes nothing:
+ * the same rows, the same events.
+ */
+static void equal_times(void **state)
 {
     struct hfd_fleet_row before;
     struct scene_of_one s;
@@ -393,18 +399,48 @@ static void an_equal_time_writes_nothing(void **state)
     assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, json_deep_copy(doc)), HFD_OK);
     before = *world_find(&s.w, HFD_KIND_CLUSTER, "one");
     test_clock_advance(&s.w.clock, MINUTE);
-    health_doc_set(doc, CLEAN0, NO);
     assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, json_deep_copy(doc)), HFD_OK);
     (void)look(&s);
     assert_true(
         hfd_slice_eq(world_find(&s.w, HFD_KIND_CLUSTER, "one")->conditions, before.conditions));
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1");
+    events_are(&s, "PacemakerHealthy 1");
+    health_doc_set(doc, CLEAN0, NO);
+    assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, json_deep_copy(doc)), HFD_OK);
+    condition_is(&s, "Ready", "False");
+    health_doc_set(doc, CLEAN0, "\"True\"");
+    assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, json_deep_copy(doc)), HFD_OK);
+    condition_is(&s, "Ready", "True");
     test_clock_advance(&s.w.clock, 5 * MINUTE); /* the repeat itself finds that it is stale */
     assert_int_equal(write_doc(&s, HFD_HEALTH_STATUS, doc), HFD_OK);
     condition_is(&s, "Ready", "False");
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
     (void)look(&s);
-    events_are(&s, "PacemakerCRNotFound 1, PacemakerHealthy 1, PacemakerStatusStale 1");
+    events_are(&s, "PacemakerHealthy 2, PacemakerNodeUnhealthy 1, AggregateMismatch 1, "
+                   "PacemakerStatusStale 1");
+    world_close(&s.w);
+}
+
+/* The window between creation and first status is no news; a status that never comes is. */
+static void a_status_that_never_comes(void **state)
+{
+    struct scene_of_one s;
+
+    (void)state;
+    on_open(&s);
+    create(&s);
+    assert_int_equal(look(&s), 5 * MINUTE);
+    events_are(&s, "");
+    world_restart(&s.w);
+    test_clock_advance(&s.w.clock, 5 * MINUTE + 1);
+    assert_true(look(&s) == INT64_MAX);
+    events_are(&s, "PacemakerStatusMissing 1");
+    condition_is(&s, "Ready", "True");
+    condition_is(&s, "PacemakerHealthCheckDegraded", "none");
+    (void)look(&s);
+    assert_int_equal(write_doc(&s, HFD_HEALTH_MAIN, doc_of(&s, 0, false)), HFD_OK);
+    events_are(&s, "PacemakerStatusMissing 1");
+    set_status(&s, 0, false);
+    events_are(&s, "PacemakerStatusMissing 1, PacemakerHealthy 1");
+    assert_int_equal(look(&s), 5 * MINUTE);
     world_close(&s.w);
 }
 
@@ -489,7 +525,8 @@ int main(void)
         cmocka_unit_test(repeated_errors),
         cmocka_unit_test(events_are_bounded),
         cmocka_unit_test(nothing_is_left_to_look_at),
-        cmocka_unit_test(an_equal_time_writes_nothing),
+        cmocka_unit_test(equal_times),
+        cmocka_unit_test(a_status_that_never_comes),
         cmocka_unit_test(a_removed_report_stays_removed),
         cmocka_unit_test(the_answer_names_the_observer),
     };

@@ -3,9 +3,10 @@
  * numbers of the researched list (rows 1 to 74). Rows 12 to 15 and 22 to 25 need the stored
  * document and are in test_health_verdict.c.
  */
+#include "driver/base/arena.h"
+#include "driver/base/jsonx.h"
 #include "driver/health/rules.h"
 
-#include "driver/health/address.h"
 #include "tests/lib/health_doc.h"
 
 #include <setjmp.h>

@@ -3,11 +3,10 @@
  * conditions, staleness and events. The numbers of rows are those of the researched list, 12 to 15,
  * 22 to 25 and 75 to 84.
  */
-#include "driver/health/event.h"
+#include "driver/health/verdict.h"
 
 #include "driver/base/clock.h"
-#include "driver/health/follow.h"
-#include "driver/health/line.h"
+#include "driver/health/intake.h"
 #include "driver/health/rules.h"
 #include "tests/lib/health_doc.h"
 
@@ -100,6 +99,7 @@ struct row {
 };
 
 /* clang-format off */
+#define CLUSTER "status/conditions/"
 #define NODE0 "status/nodes/0/conditions/"
 #define AGENT0 "status/nodes/0/fencingAgents/0/conditions/"
 #define ETCD0 "status/nodes/0/resources/Etcd/conditions/"
@@ -148,7 +148,21 @@ static const struct row rows[] = {
      HFD_HEALTH_ERROR, {"Cluster is unhealthy: Excessive nodes in cluster (expected 2, found 2)"}, {0}},
     {"82 as it is reported, too few", 2, NULL, {{"status/conditions/NodeCountAsExpected/status", NO}, {"status/conditions/NodeCountAsExpected/reason", "\"InsufficientNodes\""}},
      HFD_HEALTH_ERROR, {"Cluster is unhealthy: Insufficient nodes in cluster (expected 2, found 2)"}, {0}},
-    {"82 another reason", 2, NULL, {{"status/conditions/NodeCountAsExpected/status", NO}}, HFD_HEALTH_HEALTHY, {0}, {0}},
+    {"82 another reason", 2, NULL, {{"status/conditions/NodeCountAsExpected/status", NO}}, HFD_HEALTH_ERROR,
+     {"Cluster is unhealthy: Unexpected number of nodes in cluster (expected 2, found 2)"}, {0}},
+    {"cluster", 2, NULL, {{CLUSTER "Healthy/status", NO}, {CLUSTER "Healthy/message", "\"quorum is at risk\""}}, HFD_HEALTH_ERROR,
+     {"Cluster is unhealthy: quorum is at risk"}, {0}},
+    {"cluster, no message", 2, NULL, {{CLUSTER "Healthy/status", "\"Unknown\""}, {CLUSTER "Healthy/message", "\"\""}, {CLUSTER "Healthy/reason", "\"ClusterUnhealthy\""}},
+     HFD_HEALTH_ERROR, {"Cluster is unhealthy: ClusterUnhealthy"}, {0}},
+    {"cluster beside another error", 2, NULL, {{CLUSTER "Healthy/status", NO}, {ETCD0 "Healthy/status", NO}}, HFD_HEALTH_ERROR,
+     {"master-0 node is unhealthy: Etcd is unhealthy"}, {0}},
+    {"cluster beside a warning that explains it", 2, "status/nodes/0/fencingAgents",
+     {{AGENT0 "Started/status", NO}, {NODE0 "Healthy/status", NO}, {CLUSTER "Healthy/status", NO}}, HFD_HEALTH_WARNING, {0}, {"master-0" AT_RISK}},
+    {"cluster beside a warning that does not", 2, "status/nodes/0/fencingAgents",
+     {{AGENT0 "Started/status", NO}, {CLUSTER "Healthy/status", NO}, {CLUSTER "Healthy/message", "\"why\""}}, HFD_HEALTH_ERROR,
+     {"Cluster is unhealthy: why"}, {"master-0" AT_RISK}},
+    {"the only agent as it is reported", 2, NULL, {{AGENT0 "Healthy/status", NO}}, HFD_HEALTH_ERROR, {"master-0 node is unhealthy: " NO_FENCING}, {0}},
+    {"one of two agents as it is reported", 2, "status/nodes/0/fencingAgents", {{AGENT0 "Healthy/status", "\"Unknown\""}}, HFD_HEALTH_WARNING, {0}, {"master-0" AT_RISK}},
     {"82 a reason that is not meant", 2, NULL, {{"status/conditions/NodeCountAsExpected/reason", "\"ExcessiveNodes\""}}, HFD_HEALTH_HEALTHY, {0}, {0}},
     {"all of a node", 2, NULL, {{NODE0 "InService/status", NO}, {NODE0 "Active/status", NO}, {NODE0 "Clean/status", NO}, {NODE0 "Member/status", NO},
                                 {AGENT0 "Active/status", NO}, {ETCD0 "Started/status", NO}},
@@ -241,6 +255,14 @@ static void mismatches_are_told(void **state)
     (void)state;
     bench_open(&b, 2);
     assert_int_equal(judge(&b).mismatch.len, 0);
+    health_doc_set(b.json, AGENT0 "Healthy/status", NO);
+    v = judge(&b);
+    assert_true(hfd_slice_is(v.mismatch,
+                             "fencing agent master-0_redfish: Healthy is not reported True; node "
+                             "master-0: FencingAvailable is reported True; node master-0: "
+                             "FencingHealthy is reported True; node master-0: Healthy is reported "
+                             "True; cluster: Healthy is reported True"));
+    health_doc_set(b.json, AGENT0 "Healthy/status", "\"True\"");
     health_doc_set(b.json, AGENT0 "Started/status", NO);
     v = judge(&b);
     assert_true(hfd_slice_is(v.mismatch,
@@ -313,7 +335,7 @@ static void conditions_follow(void **state)
     static const char *const error[] = {"False", "PacemakerUnhealthy", "True",
                                         "PacemakerUnhealthy"};
     static const char *const stale[] = {"False", "PacemakerStatusStale", "True",
-                                        "PacemakerUnhealthy"};
+                                        "PacemakerStatusStale"};
     static const char *const never[] = {"Unknown", "PacemakerStatusStale", "Unknown",
                                         "PacemakerStatusStale"};
     static const char *const none[] = {"Unknown", "PacemakerStatusMissing", "Unknown",
@@ -439,6 +461,7 @@ static void reasons(void **state)
         {"82 three nodes", "PacemakerInsufficientNodes"},
         {"82 maintenance", "PacemakerClusterInMaintenance"},
         {"82 both", "PacemakerClusterInMaintenance"},
+        {"cluster", "PacemakerClusterUnhealthy"},
     };
 
     (void)state;
@@ -461,15 +484,18 @@ static void reasons(void **state)
         }
     }
     assert_string_equal(hfd_health_reason(HFD_HEALTH_NO_NODES), "PacemakerError");
-    assert_string_equal(hfd_health_reason(HFD_HEALTH_NO_STATUS), "PacemakerCRNotFound");
+    assert_string_equal(hfd_health_reason(HFD_HEALTH_NOT_FOUND), "PacemakerCRNotFound");
     assert_string_equal(hfd_health_reason(HFD_HEALTH_MISMATCH), "AggregateMismatch");
 }
 
-/* Events of a created document, of an empty cluster and of a difference are warnings too. */
+/*
+ * Events of an empty cluster, of a difference and of a document that has no status for too long are
+ * warnings too.
+ */
 static void rare_events(void **state)
 {
     static const char *const none[] = {
-        "W PacemakerCRNotFound: Pacemaker error: PacemakerCluster CR has no status populated",
+        "W PacemakerStatusMissing: Pacemaker error: PacemakerCluster CR has no status populated",
         NULL};
     static const char *const empty[] = {
         "W PacemakerInsufficientNodes: Pacemaker error: Cluster is unhealthy: Insufficient nodes "
@@ -487,6 +513,9 @@ static void rare_events(void **state)
     events_are(&b, NULL, &v, empty);
     health_doc_set(b.json, "status", NULL);
     v = judge(&b);
+    events_are(&b, NULL, &v, none + 1);
+    v = judge_at(&b, T0 + 5 * MINUTE + 1);
+    assert_false(v.stale);
     events_are(&b, NULL, &v, none);
     bench_close(&b);
 }

@@ -3,10 +3,10 @@
 
 #include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/networks.h"
-#include "driver/adapters/hypershift/outputs.h"
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/report.h"
 #include "driver/adapters/hypershift/state.h"
+#include "driver/adapters/hypershift/work.h"
 #include "tests/lib/contains.h"
 
 #include <setjmp.h>
@@ -40,10 +40,15 @@ static json_t *json_of(const char *text)
     "," IS("InfrastructureReady", "True") "," IS("KubeAPIServerAvailable",                         \
                                                  "True") "," IS("Available", "True")
 
+#define PLANE_AND_NODES PLANE "," IS("ClusterVersionSucceeding", "True")
+#define IMAGE_B "\"release\":{\"image\":\"b\"}"
+#define VERSION(of, state, image)                                                                  \
+    "\"" of "\":{\"history\":[{\"state\":\"" state "\",\"image\":\"" image "\"}]},"
+
 struct row {
     const char *object; /* NULL = absent */
     bool serves, wants_nodes;
-    int64_t invalid_for_us;
+    int64_t grace_us;
     enum hfd_hs_stage stage;
     const char *gate;
     int progress;
@@ -76,18 +81,35 @@ static const struct row clusters[] = {
             KUBECONFIG "\"version\":{\"history\":[{\"state\":\"Completed\",\"image\":\"a\"}]},",
             PLANE),
      true, false, 0, HFD_HS_WAITS, "ClusterVersion", 85, true},
+    {OBJECT("7", IMAGE_B, KUBECONFIG VERSION("version", "Partial", "b"), PLANE_AND_NODES), true,
+     true, 0, HFD_HS_WAITS, "ClusterVersion", 95, true},
+    {OBJECT("7", IMAGE_B, KUBECONFIG VERSION("version", "Partial", "b"), PLANE), true, false, 0,
+     HFD_HS_REACHED, NULL, 100, true},
+    {OBJECT("7", IMAGE_B, KUBECONFIG VERSION("version", "Partial", "a"), PLANE), true, false, 0,
+     HFD_HS_WAITS, "ClusterVersion", 85, true},
+    {OBJECT("7", IMAGE_B, KUBECONFIG VERSION("version", "Partial", "b"),
+            PLANE "," IS("Progressing", "True")),
+     true, false, 0, HFD_HS_WAITS, "Progressing", 85, true},
+    {OBJECT("7", IMAGE_B,
+            KUBECONFIG VERSION("version", "Partial", "b")
+                VERSION("controlPlaneVersion", "Partial", "b"),
+            PLANE),
+     true, false, 0, HFD_HS_WAITS, "ClusterVersion", 85, true},
+    {OBJECT("7", IMAGE_B,
+            KUBECONFIG VERSION("version", "Partial", "a")
+                VERSION("controlPlaneVersion", "Completed", "b"),
+            PLANE),
+     true, false, 0, HFD_HS_REACHED, NULL, 100, true},
     {OBJECT("7", "", KUBECONFIG, IS("Available", "False")), true, false, 0, HFD_HS_WAITS,
      "ValidConfiguration", 0, false},
     {OBJECT("7", "", "", WHY("ValidConfiguration", "PKI")), false, false, 60000000, HFD_HS_WAITS,
-     "ValidConfiguration", 0, true},
-    {OBJECT("7", "", "", WHY("ValidConfiguration", "PKI")), false, false, 60000001, HFD_HS_REFUSED,
      "ValidConfiguration", 0, true},
     {OBJECT("7", "", "", WHY("ValidConfiguration", "InvalidConfiguration")), false, false, 0,
      HFD_HS_REFUSED, "ValidConfiguration", 0, true},
     {OBJECT("7", "", "", WHY("ValidReleaseImage", "InvalidImage")), false, false, 0, HFD_HS_REFUSED,
      "ValidReleaseImage", 0, true},
-    {OBJECT("7", "", "", WHY("ValidReleaseImage", "SecretNotFound")), false, false, 0, HFD_HS_WAITS,
-     "ValidConfiguration", 0, true},
+    {OBJECT("7", "", "", WHY("ValidReleaseImage", "SecretNotFound")), false, false, 1, HFD_HS_WAITS,
+     "ValidReleaseImage", 0, true},
     {OBJECT("7", "", "", WHY("ReconciliationActive", "ReconciliationPaused")), true, false, 0,
      HFD_HS_PAUSED, NULL, 0, true},
 };
@@ -97,6 +119,7 @@ static const struct row clusters[] = {
     "," IS("AllMachinesReady", "True") "," IS("AllNodesHealthy", "True") "," IS("Ready", "True")
 #define KV "\"platform\":{\"type\":\"KubeVirt\"},\"replicas\":2"
 #define KV_ZERO "\"platform\":{\"type\":\"KubeVirt\"},\"replicas\":0"
+#define AWS_ZERO "\"platform\":{\"type\":\"AWS\"},\"autoScaling\":{\"min\":0,\"max\":3}"
 #define NONE "\"platform\":{\"type\":\"None\"},\"replicas\":2"
 
 static const struct row pools[] = {
@@ -115,6 +138,10 @@ static const struct row pools[] = {
     {OBJECT("7", KV_ZERO, "",
             IS("ValidReleaseImage", "True") "," WHY("AllMachinesReady",
                                                     "AsExpected") "," IS("Ready", "True")),
+     false, false, 0, HFD_HS_REACHED, NULL, 100, true},
+    {OBJECT("7", AWS_ZERO, "",
+            IS("ValidReleaseImage", "True") "," WHY("AllMachinesReady", "NotFound") "," IS("Ready",
+                                                                                           "True")),
      false, false, 0, HFD_HS_REACHED, NULL, 100, true},
     {OBJECT("7", NONE, "", IS("ValidReleaseImage", "True")), false, false, 0, HFD_HS_WAITS,
      "Version", 10, true},
@@ -135,7 +162,8 @@ static void judge_all(const struct row *rows, size_t count,
                                            .generation = 7,
                                            .serves = r->serves,
                                            .wants_nodes = r->wants_nodes,
-                                           .invalid_for_us = r->invalid_for_us};
+                                           .now_us = 1,
+                                           .grace_us = r->grace_us};
         struct hfd_hs_judgement out;
 
         judge(&facts, &out);
@@ -162,6 +190,281 @@ static void test_pools(void **state)
 {
     (void)state;
     judge_all(pools, sizeof(pools) / sizeof(pools[0]), hfd_hs_judge_pool);
+}
+
+/* ---- refusals ---- */
+
+#define BAD(type, reason)                                                                          \
+    "{\"type\":\"" type "\",\"status\":\"False\",\"reason\":\"" reason                             \
+    "\",\"observedGeneration\":2}"
+#define BAD_OLD(type) "{\"type\":\"" type "\",\"status\":\"False\",\"observedGeneration\":1}"
+#define IMAGE_IS(status) IS("ValidReleaseImage", status)
+#define IMAGE_BAD BAD("ValidReleaseImage", "ValidationFailed")
+#define CREDENTIALS_BAD BAD("PlatformCredentialsFound", "PlatformCredentialsNotFound")
+
+/* A look at a cluster, and what comes of it. `gate` is NULL where no condition refuses. */
+struct look {
+    int at_s;
+    const char *conditions;
+    int64_t generation;
+    enum hfd_hs_stage stage;
+    const char *gate;
+    int until_s;
+};
+#define LOOKS_MAX 7
+
+static const struct {
+    const char *rule;
+    struct look looks[LOOKS_MAX];
+} refusals[] = {
+    {"it has its time",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {159, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {160, IMAGE_BAD, 7, HFD_HS_REFUSED, "ValidReleaseImage", 0},
+      {161, IMAGE_IS("True"), 7, HFD_HS_WAITS, NULL, 0}}},
+    {"another reason goes on",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {130, BAD("ValidReleaseImage", "SecretNotFound"), 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {160, IMAGE_BAD, 7, HFD_HS_REFUSED, "ValidReleaseImage", 0}}},
+    {"True ends it",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {150, IMAGE_IS("True"), 7, HFD_HS_WAITS, NULL, 0},
+      {151, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 211},
+      {210, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 211},
+      {211, IMAGE_BAD, 7, HFD_HS_REFUSED, "ValidReleaseImage", 0}}},
+    {"Unknown ends it",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {150, IMAGE_IS("Unknown"), 7, HFD_HS_WAITS, NULL, 0},
+      {170, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 230}}},
+    {"another generation begins anew",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {150, IMAGE_BAD, 8, HFD_HS_WAITS, "ValidReleaseImage", 210},
+      {209, IMAGE_BAD, 8, HFD_HS_WAITS, "ValidReleaseImage", 210},
+      {210, IMAGE_BAD, 8, HFD_HS_REFUSED, "ValidReleaseImage", 0}}},
+    {"each has its own",
+     {{100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {140, IMAGE_BAD "," CREDENTIALS_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {150, CREDENTIALS_BAD, 7, HFD_HS_WAITS, "PlatformCredentialsFound", 200},
+      {190, IMAGE_BAD "," CREDENTIALS_BAD, 7, HFD_HS_WAITS, "PlatformCredentialsFound", 200},
+      {200, IMAGE_BAD "," CREDENTIALS_BAD, 7, HFD_HS_REFUSED, "PlatformCredentialsFound", 0},
+      {201, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 250}}},
+    {"a condition of before decides nothing",
+     {{100, BAD_OLD("ValidReleaseImage"), 7, HFD_HS_WAITS, NULL, 0},
+      {120, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 180},
+      {150, BAD_OLD("ValidReleaseImage"), 7, HFD_HS_WAITS, NULL, 0},
+      {190, BAD_OLD("ValidReleaseImage"), 7, HFD_HS_WAITS, NULL, 0},
+      {191, IMAGE_BAD, 7, HFD_HS_REFUSED, "ValidReleaseImage", 0}}},
+    {"a time to come is now",
+     {{1000, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 1060},
+      {100, IMAGE_BAD, 7, HFD_HS_WAITS, "ValidReleaseImage", 160},
+      {160, IMAGE_BAD, 7, HFD_HS_REFUSED, "ValidReleaseImage", 0}}},
+};
+
+/* Judges as a process does that begins at each look: what was kept is a text. */
+static void judge_look(const struct look *l, hfd_slice *kept, struct hfd_arena *mem,
+                       struct hfd_hs_judgement *out)
+{
+    json_t *object = json_of(
+        hfd_arena_printf(mem, OBJECT("%d", "", "", "%s"), (int)l->generation, l->conditions).p);
+    json_t *refused = kept->len > 0 ? json_of(kept->p) : NULL;
+    const struct hfd_hs_facts facts = {.object = object,
+                                       .generation = l->generation,
+                                       .now_us = l->at_s * HFD_US_PER_S,
+                                       .grace_us = 60 * HFD_US_PER_S,
+                                       .refused = refused};
+
+    hfd_hs_judge_cluster(&facts, out);
+    json_decref(refused);
+    refused = hfd_hs_refusals_json(out, l->generation);
+    *kept = hfd_json_dump_arena(mem, refused);
+    json_decref(refused);
+    json_decref(object);
+}
+
+/* A condition that refuses is given time from when it was first seen, also over restarts. */
+static void test_refusals(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        hfd_slice kept = HFD_SLICE("");
+        struct hfd_arena mem;
+
+        hfd_arena_init(&mem, 1 << 20);
+        for (size_t k = 0; k < LOOKS_MAX && refusals[i].looks[k].conditions != NULL; k++) {
+            const struct look *l = &refusals[i].looks[k];
+            const char *gate = l->gate != NULL ? l->gate : "ValidConfiguration"; /* the next one */
+            struct hfd_hs_judgement out;
+
+            judge_look(l, &kept, &mem, &out);
+            if (out.stage != l->stage || strcmp(out.gate, gate) != 0 ||
+                out.until_us != l->until_s * HFD_US_PER_S)
+                fail_msg("%s, at %d: stage %d, gate %s, until %lld", refusals[i].rule, l->at_s,
+                         (int)out.stage, out.gate, (long long)out.until_us);
+        }
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* All conditions that refuse are given time, whatever their reason; none has it without grace. */
+static void test_refusal_types(void **state)
+{
+    static const struct {
+        bool of_pool;
+        const char *type;
+    } rows[] = {
+        {false, "SupportedHostedCluster"},
+        {false, "ValidReleaseImage"},
+        {false, "ValidHostedControlPlaneConfiguration"},
+        {false, "PlatformCredentialsFound"},
+        {false, "ValidConfiguration"},
+        {true, "ValidReleaseImage"},
+        {true, "ValidPlatformImage"},
+        {true, "ValidMachineConfig"},
+        {true, "ValidTuningConfig"},
+        {true, "ValidMachineTemplate"},
+        {true, "UpdateManagementEnabled"},
+    };
+    static const char *const reasons[] = {"ValidationFailed", "InvalidConfiguration",
+                                          "SecretNotFound", ""};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        for (size_t k = 0; k < sizeof(reasons) / sizeof(reasons[0]); k++) {
+            json_t *object =
+                json_pack("{s:{s:i,s:{s:s}},s:{s:[{s:s,s:s,s:s}]}}", "metadata", "generation", 2,
+                          "annotations", "hyperfleet.io/generation", "7", "status", "conditions",
+                          "type", rows[i / 2].type, "status", "False", "reason", reasons[k]);
+            const struct hfd_hs_facts facts = {
+                .object = object, .generation = 7, .now_us = 5, .grace_us = (int64_t)(i % 2)};
+            struct hfd_hs_judgement out;
+
+            if (rows[i / 2].of_pool)
+                hfd_hs_judge_pool(&facts, &out);
+            else
+                hfd_hs_judge_cluster(&facts, &out);
+            assert_string_equal(out.gate, rows[i / 2].type);
+            assert_int_equal(out.stage, i % 2 != 0 ? HFD_HS_WAITS : HFD_HS_REFUSED);
+            assert_int_equal(out.until_us, i % 2 != 0 ? 6 : 0);
+            assert_int_equal(out.refusals[0].since_us, 5);
+            json_decref(object);
+        }
+    }
+}
+
+/* A nodepool wants nodes by the smallest number that it may have, as `raw` leaves it. */
+static void test_wants_nodes(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool wants;
+    } rows[] = {
+        {"{\"replicas\":0}", false},
+        {"{\"replicas\":1}", true},
+        {"{\"auto_scaling\":{\"min\":0,\"max\":3}}", false},
+        {"{\"auto_scaling\":{\"min\":1,\"max\":3}}", true},
+        {"{\"replicas\":2,\"raw\":{\"node_pool\":{\"spec\":{\"replicas\":0}}}}", false},
+        {"{\"replicas\":0,\"raw\":{\"node_pool\":{\"spec\":{\"replicas\":null,"
+         "\"autoScaling\":{\"min\":2,\"max\":3}}}}}",
+         true},
+        {"{\"replicas\":0,\"raw\":{\"node_pool\":{\"spec\":{\"arch\":\"arm64\"}}}}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *spec = json_of(rows[i].spec);
+
+        assert_int_equal(hfd_hs_pool_wants_nodes(spec), rows[i].wants);
+        json_decref(spec);
+    }
+}
+
+/* The words about a deletion: since when, whose finalizers, and those of HyperShift. */
+static void test_held(void **state)
+{
+    static const struct {
+        const char *metadata, *conditions, *text;
+    } rows[] = {
+        {"\"finalizers\":[\"a/b\"]", "", ""},
+        {"\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"", "", " since 2026-01-01T00:00:00Z"},
+        {"\"deletionTimestamp\":\"T\",\"finalizers\":[\"a/b\",\"c\"]", "",
+         " since T: finalizers a/b, c"},
+        {"\"deletionTimestamp\":\"T\",\"finalizers\":[\"a/b\"]",
+         WHY("CloudResourcesDestroyed", "x") "," WHY("HostedClusterDestroyed",
+                                                     "x") "," WHY("Available", "x"),
+         " since T: finalizers a/b; HostedClusterDestroyed: words; CloudResourcesDestroyed: words"},
+        {"\"deletionTimestamp\":\"T\"", IS("HostedClusterDestroyed", "False"), " since T"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_arena mem;
+        json_t *object;
+        char text[200], little[8];
+
+        hfd_arena_init(&mem, 1 << 16);
+        object =
+            json_of(hfd_arena_printf(&mem, "{\"metadata\":{%s},\"status\":{\"conditions\":[%s]}}",
+                                     rows[i].metadata, rows[i].conditions)
+                        .p);
+        hfd_hs_held_text(object, text, sizeof(text));
+        assert_string_equal(text, rows[i].text);
+        hfd_hs_held_text(object, little, sizeof(little));
+        assert_int_equal(strlen(little), strlen(text) < 7 ? strlen(text) : 7);
+        json_decref(object);
+        hfd_arena_fini(&mem);
+    }
+}
+
+/* ---- fields ---- */
+
+/* A field of an object as the order has it: by its own name, or in `raw`. */
+static void test_order_fields(void **state)
+{
+    static const struct {
+        const char *spec;
+        bool of_pool;
+        const char *field, *as_ordered;
+    } rows[] = {
+        {"{}", false, "spec.controllerAvailabilityPolicy", "availability"},
+        {"{}", false, "spec.etcd.managed.storage", "etcd"},
+        {"{}", false, "spec.etcdx", ""},
+        {"{}", false, "", ""},
+        {"{}", false, "spec.nosuch", ""},
+        {"{}", false, "spec.platform.aws.region", "platform.aws.region"},
+        {"{}", false, "spec.services[0].service", "services[0].service"},
+        {"{}", false, "spec.release.image", "release.image"},
+        {"{}", false, "spec.networking.clusterNetwork[0].cidr", "networking.cluster_network"},
+        {"{\"networking\":{\"clusterNetwork\":[]}}", false,
+         "spec.networking.clusterNetwork[0].cidr", "networking.clusterNetwork[0].cidr"},
+        {"{\"raw\":{\"hosted_cluster\":{\"spec\":{\"nosuch\":1}}}}", false, "spec.nosuch",
+         "raw.hosted_cluster.spec.nosuch"},
+        {"{\"raw\":{\"hosted_cluster\":{\"spec\":{\"nosuch\":1}}}}", false, "spec.etcd", "etcd"},
+        {"{\"raw\":{\"hosted_cluster\":{\"spec\":{\"networking\":{\"clusterNetwork\":[]}}}}}",
+         false, "spec.networking.clusterNetwork[0].cidr",
+         "raw.hosted_cluster.spec.networking.clusterNetwork[0].cidr"},
+        {"{\"raw\":{\"hosted_cluster\":{\"spec\":{\"networking\":{\"clusterNetwork\":[]}}}}}",
+         false, "spec.networking.networkType", "networking.network_type"},
+        {"{\"raw\":{\"hosted_cluster\":{\"spec\":{\"release\":null}}}}", false, "spec.release",
+         "raw.hosted_cluster.spec.release"},
+        {"{\"raw\":{\"node_pool\":{\"spec\":{\"replicas\":-1}}}}", true, "spec.replicas",
+         "raw.node_pool.spec.replicas"},
+        {"{\"raw\":{\"node_pool\":{\"spec\":{\"replicas\":-1}}}}", true, "spec.autoScaling.min",
+         "auto_scaling.min"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_t *spec = json_of(rows[i].spec);
+        struct hfd_arena mem;
+        hfd_slice got;
+
+        hfd_arena_init(&mem, 1 << 16);
+        got = hfd_hs_order_field(spec, rows[i].of_pool, hfd_slice_of(rows[i].field), &mem);
+        if (!hfd_slice_is(got, rows[i].as_ordered))
+            fail_msg("row %zu: '%.*s'", i, HFD_SLICE_FMT(got));
+        hfd_arena_fini(&mem);
+        json_decref(spec);
+    }
 }
 
 /* ---- networks ---- */
@@ -324,7 +627,8 @@ static const struct {
     int64_t generation;
     bool available, healthy, finalized;
     const char *reason, *data;
-    int validation; /* -1 = none, 0 = refuses, 1 = passed */
+    int validation;      /* -1 = none, 0 = refuses, 1 = passed */
+    const char *message; /* NULL = any */
 } report_rows[] = {
     {{"{}", HFD_STEP_WAITS, HFD_HS_WAITS, 30, true, true, 0, false, true},
      2,
@@ -333,7 +637,8 @@ static const struct {
      false,
      "Progressing",
      "\"step\":\"GATE Available\"",
-     1},
+     1,
+     NULL},
     {{"{\"serves\":1}", HFD_STEP_WAITS, HFD_HS_WAITS, 30, true, true, 0, false, true},
      1,
      true,
@@ -341,7 +646,8 @@ static const struct {
      false,
      "Updating",
      "\"update\":{\"generation\":2",
-     1},
+     1,
+     NULL},
     {{"{\"serves\":1}", HFD_STEP_DONE, HFD_HS_REACHED, 100, true, true, 0, false, true},
      2,
      true,
@@ -349,7 +655,8 @@ static const struct {
      false,
      "ResourceAvailable",
      "\"serves\":2",
-     1},
+     1,
+     NULL},
     {{"{\"serves\":1}", HFD_STEP_DONE, HFD_HS_PAUSED, 0, true, true, 0, false, true},
      2,
      true,
@@ -357,7 +664,8 @@ static const struct {
      false,
      "ReconciliationPaused",
      "\"serves\":2",
-     1},
+     1,
+     NULL},
     {{"{\"serves\":1}", HFD_STEP_REFUSED, HFD_HS_WAITS, 0, false, true, 0, false, false},
      1,
      true,
@@ -365,7 +673,8 @@ static const struct {
      false,
      "Updating",
      "\"serves\":1",
-     0},
+     0,
+     NULL},
     {{"{}", HFD_STEP_REFUSED, HFD_HS_WAITS, 0, false, true, 0, false, false},
      2,
      false,
@@ -373,7 +682,8 @@ static const struct {
      false,
      "Progressing",
      "\"objects\"",
-     0},
+     0,
+     NULL},
     {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, false, 30000000, false, true},
      2,
      true,
@@ -381,7 +691,8 @@ static const struct {
      false,
      "ResourceAvailable",
      "",
-     1},
+     1,
+     NULL},
     {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, false, 30000001, false, true},
      2,
      false,
@@ -389,7 +700,17 @@ static const struct {
      false,
      "Down",
      "\"serves\":2",
-     1},
+     1,
+     NULL},
+    {{"{\"serves\":1}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, false, 30000001, false, true},
+     1,
+     false,
+     true,
+     false,
+     "Down",
+     "\"update\":{\"generation\":2",
+     1,
+     "words; why it is down"},
     {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 55, true, true, 90000000, false, true},
      2,
      true,
@@ -397,7 +718,8 @@ static const struct {
      false,
      "ResourceAvailable",
      "",
-     1},
+     1,
+     NULL},
     {{"{}", HFD_STEP_FAULT, HFD_HS_WAITS, 0, false, true, 0, false, false},
      2,
      false,
@@ -405,7 +727,8 @@ static const struct {
      false,
      "Progressing",
      "\"rsync-status\":\"Retrying\"",
-     -1},
+     -1,
+     NULL},
     {{"{\"serves\":1}", HFD_STEP_FAULT, HFD_HS_WAITS, 0, false, true, 0, false, false},
      1,
      true,
@@ -413,7 +736,8 @@ static const struct {
      false,
      "Updating",
      "",
-     -1},
+     -1,
+     NULL},
     {{"{\"serves\":2}", HFD_STEP_WAITS, HFD_HS_WAITS, 0, false, true, 0, true, true},
      2,
      false,
@@ -421,7 +745,8 @@ static const struct {
      false,
      "Deleting",
      "\"step\":\"TEARDOWN Gates\"",
-     -1},
+     -1,
+     NULL},
     {{"{\"serves\":2}", HFD_STEP_DONE, HFD_HS_WAITS, 0, false, true, 0, true, true},
      2,
      false,
@@ -429,7 +754,8 @@ static const struct {
      true,
      "Finalized",
      "\"rsync-status\":\"Terminated\"",
-     1},
+     1,
+     NULL},
     {{"{\"update\":{\"generation\":2,\"progress\":55},\"serves\":1}", HFD_STEP_WAITS, HFD_HS_WAITS,
       30, true, true, 0, false, true},
      1,
@@ -438,7 +764,8 @@ static const struct {
      false,
      "Updating",
      "\"progress\":55",
-     1},
+     1,
+     NULL},
 };
 
 /* The table of reports in the adapter's README.md. */
@@ -462,6 +789,8 @@ static void test_reports(void **state)
             fail_msg("row %zu: generation %lld, available %d, reason %s", i,
                      (long long)r->generation, r->available, r->reason);
         assert_contains(r->data.text, report_rows[i].data);
+        if (report_rows[i].message != NULL)
+            assert_string_equal(r->message, report_rows[i].message);
         assert_int_equal(checked == NULL ? -1 : checked->available || checked->finalized,
                          report_rows[i].validation);
         hfd_arena_fini(&mem);
@@ -547,6 +876,9 @@ int main(void)
         cmocka_unit_test(test_networks),         cmocka_unit_test(test_hosted_cluster),
         cmocka_unit_test(test_kubeconfig_split), cmocka_unit_test(test_reports),
         cmocka_unit_test(test_down_clock),       cmocka_unit_test(test_reconcile),
+        cmocka_unit_test(test_refusals),         cmocka_unit_test(test_refusal_types),
+        cmocka_unit_test(test_wants_nodes),      cmocka_unit_test(test_held),
+        cmocka_unit_test(test_order_fields),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The text of created_by. Source: driver/core/identity.h. */
-#include "driver/core/identity.h"
+/* The text of created_by. Source: driver/core/driver.h. */
+#include "driver/core/driver.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -85,12 +85,50 @@ static void identity_without_memory_fails(void **state)
     }
 }
 
+/* Names of this server's own, in each spelling; others are free. */
+static void identity_knows_our_own(void **state)
+{
+    static const char *const ours[] = {"local@hyperfleet.local",
+                                       "anyone@hyperfleet.local",
+                                       "a@HyperFleet.LOCAL",
+                                       "a@hyperfleet.local.",
+                                       "a@hyperfleet.local..",
+                                       " a@hyperfleet.local\t",
+                                       "a@ hyperfleet.local .",
+                                       "\"a b\"@hyperfleet.local",
+                                       "a@b@hyperfleet.local",
+                                       "@hyperfleet.local",
+                                       "system",
+                                       "Local",
+                                       " operator ",
+                                       "operator."};
+    static const char *const others[] = {"",
+                                         "jane",
+                                         "jane@example.com",
+                                         "jane@hyperfleet.localhost",
+                                         "jane@x.hyperfleet.local",
+                                         "hyperfleet.local",
+                                         "hyperfleet.local@example.com",
+                                         "locals",
+                                         "system@example.com"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (!hfd_identity_is_ours(hfd_slice_of(ours[i])))
+            fail_msg("%s is ours", ours[i]);
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (hfd_identity_is_ours(hfd_slice_of(others[i])))
+            fail_msg("%s is not ours", others[i]);
+    assert_false(hfd_identity_is_ours(HFD_SLICE_NONE));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity_follows_the_table),
         cmocka_unit_test(identity_of_nobody_is_the_system),
         cmocka_unit_test(identity_without_memory_fails),
+        cmocka_unit_test(identity_knows_our_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

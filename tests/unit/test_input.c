@@ -5,8 +5,9 @@
 
 #include <cmocka.h>
 
+#include "driver/base/jsonx.h"
 #include "driver/core/input.h"
-#include "driver/fleet/names.h"
+#include "driver/fleet/fleet.h"
 #include "schemas/documents.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/seams.h"

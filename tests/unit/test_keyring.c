@@ -1,5 +1,5 @@
 /* The key ring: its file, and what is sealed with it. */
-#include "driver/core/keyring_int.h"
+#include "driver/core/keyring.h"
 
 #include "driver/base/base.h"
 #include "driver/core/keyring_file.h"

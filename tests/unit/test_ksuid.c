@@ -1,5 +1,5 @@
 /* Ids: the alphabet, the fixed first digit, the order. */
-#include "driver/fleet/ksuid_int.h"
+#include "driver/fleet/keys.h"
 
 #include "driver/base/clock.h"
 

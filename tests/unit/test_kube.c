@@ -83,6 +83,10 @@ static void test_kubeconfig_refused(void **state)
          "insecure-skip-tls-verify: this driver verifies certificates"},
         {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'http://h'}}]\n" USER,
          "expected https://"},
+        {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'http://127.0.0.1.evil:80'}}]\n" USER,
+         "expected https://"},
+        {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'http://localhost:1@evil'}}]\n" USER,
+         "without user and password"},
         {HEAD CONTEXT "clusters: [{name: c, cluster: {server: 'https://h', "
                       "certificate-authority-data: '?'}}]\n" USER,
          "expected base64"},
@@ -183,64 +187,201 @@ static void test_paths(void **state)
     }
 }
 
+#define STATUS(rest) "{\"kind\":\"Status\",\"apiVersion\":\"v1\"," rest "}"
+
 static const struct {
     int status;
     const char *body; /* NULL = no JSON */
     enum hfd_kube_class class;
     const char *field, *words;
 } answers[] = {
-    {200, "{}", HFD_KUBE_DONE, "", ""},
-    {201, "{}", HFD_KUBE_DONE, "", ""},
-    {404, NULL, HFD_KUBE_NO_TYPE, "", "404"},
-    {404, "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"kind\":\"secrets\"}}",
-     HFD_KUBE_ABSENT, "", "m"},
-    {404, "{\"kind\":\"Status\",\"message\":\"m\",\"details\":{\"kind\":\"namespaces\"}}",
-     HFD_KUBE_NO_PLACE, "", "m"},
-    {403, "{\"message\":\"no\",\"reason\":\"Forbidden\"}", HFD_KUBE_FORBIDDEN, "", "no"},
+    {200, "{\"metadata\":{\"name\":\"x\"}}", HFD_KUBE_DONE, "", ""},
+    {201, "{\"metadata\":{\"name\":\"x\"}}", HFD_KUBE_DONE, "", ""},
+    {404, "404 page not found\n", HFD_KUBE_NO_TYPE, "", "404"},
+    {404, STATUS("\"message\":\"m\",\"details\":{\"kind\":\"secrets\"}"), HFD_KUBE_ABSENT, "", "m"},
+    {404, STATUS("\"message\":\"m\",\"details\":{\"kind\":\"namespaces\"}"), HFD_KUBE_NO_PLACE, "",
+     "m"},
+    {403, STATUS("\"message\":\"no\",\"reason\":\"Forbidden\""), HFD_KUBE_FORBIDDEN, "", "no"},
     {403,
-     "{\"message\":\"no\",\"details\":{\"causes\":[{\"reason\":\"NamespaceTerminating\",\"field\":"
-     "\"metadata.namespace\"}]}}",
+     STATUS("\"message\":\"no\",\"details\":{\"causes\":[{\"reason\":\"NamespaceTerminating\","
+            "\"field\":\"metadata.namespace\"}]}"),
      HFD_KUBE_NO_PLACE, "", "no"},
-    {401, "{\"message\":\"Unauthorized\"}", HFD_KUBE_FORBIDDEN, "", "Unauthorized"},
+    {401, STATUS("\"message\":\"Unauthorized\""), HFD_KUBE_FORBIDDEN, "", "Unauthorized"},
     {409,
-     "{\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":\"FieldManagerConflict\",\"message\":"
-     "\"conflict with \\\"x\\\"\",\"field\":\".spec.a\"}]}}",
+     STATUS("\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":\"FieldManagerConflict\","
+            "\"message\":\"conflict with \\\"x\\\"\",\"field\":\".spec.a\"}]}"),
      HFD_KUBE_CONFLICT, "spec.a", "spec.a: conflict with \"x\""},
-    {409, "{\"message\":\"the object has been modified\"}", HFD_KUBE_AGAIN, "", "modified"},
+    {409, STATUS("\"message\":\"the object has been modified\""), HFD_KUBE_AGAIN, "", "modified"},
     {422,
-     "{\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":\"FieldValueInvalid\",\"message\":"
-     "\"left out\",\"field\":\"<nil>\"},{\"message\":\"bad\",\"field\":\".spec.replicas\"}]}}",
+     STATUS("\"message\":\"m\",\"details\":{\"causes\":[{\"reason\":\"FieldValueInvalid\","
+            "\"message\":\"left out\",\"field\":\"<nil>\"},{\"message\":\"bad\",\"field\":"
+            "\".spec.replicas\"}]}"),
      HFD_KUBE_INVALID, "spec.replicas", "spec.replicas: bad"},
     {500,
-     "{\"message\":\"failed to create typed patch object (n/x; g/v, Kind=K): .spec.fips: expected "
-     "boolean, got &{yes}\"}",
+     STATUS("\"message\":\"failed to create typed patch object (n/x; g/v, Kind=K): .spec.fips: "
+            "expected boolean, got &{yes}\""),
      HFD_KUBE_INVALID, "spec.fips", ".spec.fips: expected boolean"},
-    {500, "{\"message\":\"etcd\"}", HFD_KUBE_UNREACHABLE, "", "etcd"},
-    {429, "{\"message\":\"slow\"}", HFD_KUBE_UNREACHABLE, "", "slow"},
-    {503, NULL, HFD_KUBE_UNREACHABLE, "", "503"},
-    {410, "{\"message\":\"old\"}", HFD_KUBE_EXPIRED, "", "old"},
-    {413, "{\"message\":\"large\"}", HFD_KUBE_INVALID, "", "large"},
-    {415, "{\"message\":\"type\"}", HFD_KUBE_INVALID, "", "type"},
-    {400, "{\"message\":\"name\"}", HFD_KUBE_INVALID, "", "name"},
+    {500, STATUS("\"message\":\"etcd\""), HFD_KUBE_UNREACHABLE, "", "etcd"},
+    {429, STATUS("\"message\":\"slow\""), HFD_KUBE_UNREACHABLE, "", "slow"},
+    {408, STATUS("\"message\":\"late\""), HFD_KUBE_UNREACHABLE, "", "late"},
+    {425, STATUS("\"message\":\"early\""), HFD_KUBE_UNREACHABLE, "", "early"},
+    {503, NULL, HFD_KUBE_UNREACHABLE, "", "an answer that is not Kubernetes': 503, text/html"},
+    {410, STATUS("\"message\":\"old\""), HFD_KUBE_EXPIRED, "", "old"},
+    {413, STATUS("\"message\":\"large\""), HFD_KUBE_INVALID, "", "large"},
+    {415, STATUS("\"message\":\"type\""), HFD_KUBE_INVALID, "", "type"},
+    {400, STATUS("\"message\":\"name\""), HFD_KUBE_INVALID, "", "name"},
+    {413, NULL, HFD_KUBE_FOREIGN, "", "an answer that is not Kubernetes': 413, text/html"},
+    {200, NULL, HFD_KUBE_UNREACHABLE, "", "an answer that is not Kubernetes': 200, text/html"},
+    {302, NULL, HFD_KUBE_UNREACHABLE, "", "an answer that is not Kubernetes': 302, text/html"},
 };
+
+/* An answer as the client makes it. @param body  NULL = a page */
+static struct hfd_kube_answer answer_of(int status, const char *body, enum hfd_kube_asked asked)
+{
+    struct hfd_kube_answer a = {.status = status, .asked = asked};
+    const hfd_slice text = hfd_slice_of(body != NULL ? body : "<html><h1>no</h1>");
+
+    a.empty = text.len == 0;
+    a.no_route = hfd_slice_starts(text, HFD_SLICE("404 page not found"));
+    hfd_peer_type(body == NULL ? "text/html; charset=utf-8" : "application/json", a.type);
+    if (hfd_json_parse(text, &a.doc, NULL) != HFD_OK)
+        a.doc = NULL;
+    return a;
+}
 
 /* Every row of the table in driver/kube/README.md. */
 static void test_answers(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        struct hfd_kube_answer answer = {.status = answers[i].status};
+        struct hfd_kube_answer answer =
+            answer_of(answers[i].status, answers[i].body, HFD_KUBE_OBJECT);
         struct hfd_kube_refusal why;
 
-        if (answers[i].body != NULL)
-            assert_int_equal(hfd_json_parse(hfd_slice_of(answers[i].body), &answer.doc, NULL),
-                             HFD_OK);
         hfd_kube_judge(&answer, &why);
-        assert_int_equal(why.class, answers[i].class);
+        if (why.class != answers[i].class)
+            fail_msg("row %zu: class %d", i, (int)why.class);
         assert_true(hfd_slice_is(why.field, answers[i].field));
         assert_contains(hfd_slice_of(why.message), answers[i].words);
         assert_null(strstr(why.message, "<nil>"));
         hfd_kube_answer_fini(&answer);
+    }
+}
+
+/*
+ * Without a Status of the same number an answer is no word of Kubernetes. It ends no order, takes
+ * no object for gone, and tells nothing of credentials.
+ */
+static void test_foreign_answers(void **state)
+{
+    static const char *const bodies[] = {
+        "",
+        NULL,
+        "404 page is missing",
+        "{}",
+        "[]",
+        "\"Status\"",
+        "{\"message\":\"no Route matched\"}",
+        "{\"kind\":\"Status\",\"apiVersion\":\"v2\",\"message\":\"m\"}",
+        "{\"kind\":\"Error\",\"apiVersion\":\"v1\",\"message\":\"m\"}",
+        STATUS("\"message\":\"m\",\"code\":299"),
+        STATUS("\"message\":\"m\",\"code\":\"413\""),
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"mess",
+        "{\"type\":\"about:blank\",\"title\":\"t\",\"code\":\"HYPERFLEET-VAL-000\"}",
+    };
+    static const enum hfd_kube_asked asked[] = {HFD_KUBE_OBJECT, HFD_KUBE_OBJECTS,
+                                                HFD_KUBE_REMOVAL};
+
+    (void)state;
+    for (int status = 200; status <= 599; status++)
+        for (size_t b = 0; b < sizeof(bodies) / sizeof(bodies[0]); b++)
+            for (size_t k = 0; k < sizeof(asked) / sizeof(asked[0]); k++) {
+                struct hfd_kube_answer a = answer_of(status, bodies[b], asked[k]);
+                const bool busy = status < 400 || hfd_peer_is_busy(status);
+                struct hfd_kube_refusal why;
+                char words[64];
+
+                /* A deletion is noted by any Status that is no failure. */
+                if (status < 300 && asked[k] == HFD_KUBE_REMOVAL && bodies[b] != NULL &&
+                    strncmp(bodies[b], STATUS(""), 33) == 0) {
+                    hfd_kube_answer_fini(&a);
+                    continue;
+                }
+                hfd_kube_judge(&a, &why);
+                (void)snprintf(words, sizeof(words), "an answer that is not Kubernetes': %d, ",
+                               status);
+                if (why.class != (busy ? HFD_KUBE_UNREACHABLE : HFD_KUBE_FOREIGN) ||
+                    strncmp(why.message, words, strlen(words)) != 0)
+                    fail_msg("%d, %s, call %zu: class %d, %s", status,
+                             bodies[b] != NULL ? bodies[b] : "html", k, (int)why.class,
+                             why.message);
+                hfd_kube_answer_fini(&a);
+            }
+}
+
+/* A Status decides by the answer's number, for every call; what is busy is tried again. */
+static void test_words_of_the_api_server(void **state)
+{
+    (void)state;
+    for (int status = 400; status <= 599; status++)
+        for (int asked = HFD_KUBE_OBJECT; asked <= HFD_KUBE_REMOVAL; asked++) {
+            char body[160];
+            struct hfd_kube_answer a;
+            struct hfd_kube_refusal why;
+            enum hfd_kube_class want = HFD_KUBE_INVALID;
+
+            (void)snprintf(body, sizeof(body), STATUS("\"message\":\"words\",\"code\":%d"), status);
+            a = answer_of(status, body, (enum hfd_kube_asked)asked);
+            if (status >= 500 || status == 408 || status == 425 || status == 429)
+                want = HFD_KUBE_UNREACHABLE;
+            else if (status == 401 || status == 403)
+                want = HFD_KUBE_FORBIDDEN;
+            else if (status == 404)
+                want = HFD_KUBE_ABSENT;
+            else if (status == 409)
+                want = HFD_KUBE_AGAIN;
+            else if (status == 410)
+                want = HFD_KUBE_EXPIRED;
+            hfd_kube_judge(&a, &why);
+            if (why.class != want || strcmp(why.message, "words") != 0)
+                fail_msg("%d, call %d: class %d, %s", status, asked, (int)why.class, why.message);
+            hfd_kube_answer_fini(&a);
+        }
+}
+
+/* A 2xx counts with what the call asks for only. */
+static void test_results(void **state)
+{
+    static const struct {
+        enum hfd_kube_asked asked;
+        const char *body;
+        bool good;
+    } rows[] = {
+        {HFD_KUBE_OBJECT, "{\"metadata\":{\"name\":\"x\"}}", true},
+        {HFD_KUBE_OBJECT, "{\"metadata\":{}}", false},
+        {HFD_KUBE_OBJECT, "{\"ok\":true}", false},
+        {HFD_KUBE_OBJECT, STATUS("\"metadata\":{},\"status\":\"Success\""), false},
+        {HFD_KUBE_OBJECTS, "{\"items\":[]}", true},
+        {HFD_KUBE_OBJECTS, "{\"items\":null}", true},
+        {HFD_KUBE_OBJECTS, "{\"metadata\":{\"name\":\"x\"}}", false},
+        {HFD_KUBE_OBJECTS, "{}", false},
+        {HFD_KUBE_REMOVAL, STATUS("\"metadata\":{},\"status\":\"Success\""), true},
+        {HFD_KUBE_REMOVAL, "{\"metadata\":{\"name\":\"x\"}}", true},
+        {HFD_KUBE_REMOVAL, STATUS("\"status\":\"Failure\",\"code\":404"), false},
+        {HFD_KUBE_REMOVAL, "{}", false},
+        {HFD_KUBE_REMOVAL, "", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hfd_kube_answer a = answer_of(200, rows[i].body, rows[i].asked);
+        struct hfd_kube_refusal why;
+
+        hfd_kube_judge(&a, &why);
+        if ((why.class == HFD_KUBE_DONE) != rows[i].good ||
+            (!rows[i].good && why.class != HFD_KUBE_UNREACHABLE))
+            fail_msg("row %zu: class %d", i, (int)why.class);
+        hfd_kube_answer_fini(&a);
     }
 }
 
@@ -298,6 +439,9 @@ int main(void)
         cmocka_unit_test(test_in_a_pod),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_foreign_answers),
+        cmocka_unit_test(test_words_of_the_api_server),
+        cmocka_unit_test(test_results),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_backoff),
     };

@@ -32,16 +32,20 @@ static void metrics_count(void **state)
     const char *text;
 
     (void)state;
-    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "written"), 2);
-    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "written"), 1);
-    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("written", "cluster"), 1);
+    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "written", ""), 2);
+    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("cluster", "written", ""), 1);
+    hfd_metric_add(HFD_METRIC_REPORTS, HFD_LABELS("written", "cluster", ""), 1);
     hfd_metric_set(HFD_METRIC_STORE_QUEUE, NULL, 7);
     hfd_metric_add(HFD_METRIC_STORE_QUEUE, NULL, -9);
     text = render(&b);
     assert_has(text, "\n# TYPE hfd_fleet_reports_total counter\n");
-    assert_has(text, "\n# HELP hfd_fleet_reports_total Adapter reports, by outcome.\n");
-    assert_has(text, "\nhfd_fleet_reports_total{kind=\"cluster\",outcome=\"written\"} 3\n");
-    assert_has(text, "\nhfd_fleet_reports_total{kind=\"written\",outcome=\"cluster\"} 1\n");
+    assert_has(text, "\n# HELP hfd_fleet_reports_total Adapter reports, by outcome. The "
+                     "cause is that of a discarded one: ahead or behind (its generation), older "
+                     "(its time), unknown (Available is Unknown).\n");
+    assert_has(text,
+               "\nhfd_fleet_reports_total{kind=\"cluster\",outcome=\"written\",cause=\"\"} 3\n");
+    assert_has(text,
+               "\nhfd_fleet_reports_total{kind=\"written\",outcome=\"cluster\",cause=\"\"} 1\n");
     assert_has(text, "\n# TYPE hfd_store_queue_length gauge\nhfd_store_queue_length -2\n");
     assert_has(text, "\nhfd_store_commits_total 0\n");
     assert_has(text, "\nhfd_store_commit_duration_seconds_count 0\n");
@@ -325,8 +329,8 @@ static void metrics_table_for_the_manual(void **state)
     assert_int_equal(rows, 2 + HFD_METRIC_COUNT + 6);
     assert_has(text, "| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");
     assert_has(text, "\n| `hfd_store_commits_total` | counter | | Commits to the database. |\n");
-    assert_has(text, "\n| `hfd_fleet_reports_total` | counter | `kind`, `outcome` | Adapter "
-                     "reports, by outcome. |\n");
+    assert_has(text, "\n| `hfd_fleet_reports_total` | counter | `kind`, `outcome`, `cause` | "
+                     "Adapter reports, by outcome. ");
     assert_has(text, "\n| `hyperfleet_api_build_info` | gauge | `component`, `version` | ");
     assert_has(text, "\n| `hyperfleet_api_request_duration_seconds` | histogram | `component`, "
                      "`version`, `method`, `path`, `code` | ");

@@ -1,5 +1,5 @@
 /* HyperFleet's naming rules and its texts. */
-#include "driver/fleet/names.h"
+#include "driver/fleet/fleet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

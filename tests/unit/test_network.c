@@ -1,5 +1,8 @@
-/* handlers/settings/network.c: addresses with and without ports, and networks. */
-#include "handlers/settings/network.h"
+/*
+ * handlers/settings/network.c and handlers/http/origin.c: addresses with and without ports,
+ * networks, and the clients behind proxies.
+ */
+#include "handlers/http/origin.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,11 +97,85 @@ static void networks_have_addresses(void **state)
             fail_msg("\"%s\" is taken", bad[i]);
 }
 
+/*
+ * Behind a trusted proxy the client is the last hop that is none. A hop that is no address is an
+ * unknown client, and never the proxy.
+ */
+static void clients_behind_proxies(void **state)
+{
+    static hfd_slice proxies[] = {HFD_SLICE("127.0.0.0/8"), HFD_SLICE("fd00::/8"),
+                                  HFD_SLICE("unix")};
+    static const struct hfd_settings settings = {.http_trusted_proxies = {proxies, 3}};
+    static const struct {
+        const char *lines, *client;
+    } cases[] = {
+        {"Host: x\r\n", "127.0.0.1"},
+        {"X-Forwarded: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\n", "127.0.0.1"},
+        {"X-Forwarded-For: 6.6.6.6\r\n", "6.6.6.6"},
+        {"x-forwarded-FOR:6.6.6.6\t\r\n", "6.6.6.6"},
+        {"X-Forwarded-For: 6.6.6.6:80\r\n", "6.6.6.6"},
+        {"X-Forwarded-For: 2001:db8::1\r\n", "2001:db8::1"},
+        {"X-Forwarded-For: [2001:db8::1]:443\r\n", "2001:db8::1"},
+        {"X-Forwarded-For: 6.6.6.6, 7.7.7.7\r\n", "7.7.7.7"},
+        {"X-Forwarded-For: 6.6.6.6 ,127.0.0.2,  fd00::1\r\n", "6.6.6.6"},
+        {"X-Forwarded-For: 127.0.0.2, 127.0.0.3\r\n", "127.0.0.2"},
+        {"X-Forwarded-For: 6.6.6.6\r\nA: 9.9.9.9\r\nX-Forwarded-For: 7.7.7.7\r\n", "7.7.7.7"},
+        {"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: 127.0.0.2\r\n", "6.6.6.6"},
+        {"X-Forwarded-For: garbage, 6.6.6.6\r\n", "6.6.6.6"},
+        {"X-Forwarded-For: 6.6.6.6, garbage, 127.0.0.2\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6, garbage\r\n", "unknown"},
+        {"X-Forwarded-For: garbage\r\nX-Forwarded-For: 127.0.0.2\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-For: garbage\r\n", "unknown"},
+        {"X-Forwarded-For: unknown\r\n", "unknown"},
+        {"X-Forwarded-For: unix\r\n", "unknown"},
+        {"X-Forwarded-For: _hidden\r\n", "unknown"},
+        {"X-Forwarded-For: localhost\r\n", "unknown"},
+        {"X-Forwarded-For: \"6.6.6.6\"\r\n", "unknown"},
+        {"X-Forwarded-For: \"127.0.0.1\"\r\n", "unknown"},
+        {"X-Forwarded-For: for=6.6.6.6\r\n", "unknown"},
+        {"X-Forwarded-For: fe80::1%eth0\r\n", "unknown"},
+        {"X-Forwarded-For: [fe80::1%25eth0]:80\r\n", "unknown"},
+        {"X-Forwarded-For: 127.0.0.0/8\r\n", "unknown"},
+        {"X-Forwarded-For: 127.1\r\n", "unknown"},
+        {"X-Forwarded-For: 0x7f000001\r\n", "unknown"},
+        {"X-Forwarded-For: 127.0.0.1:\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6;127.0.0.1\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6 127.0.0.1\r\n", "unknown"},
+        {"X-Forwarded-For:\r\n", "unknown"},
+        {"X-Forwarded-For: \t\r\n", "unknown"},
+        {"X-Forwarded-For: ,\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6,\r\n", "unknown"},
+        {"X-Forwarded-For: 6.6.6.6, , 127.0.0.2\r\n", "unknown"},
+    };
+    static const struct hfd_host_address sock = {.local = true};
+    const hfd_slice foreign = HFD_SLICE("G / HTTP/1.1\r\nX-Forwarded-For: 127.0.0.1\r\n\r\n");
+    struct hfd_host_address proxy, caller, client;
+    char text[HFD_ADDRESS_TEXT_MAX], head[256];
+
+    (void)state;
+    assert_true(hfd_host_address_parse(HFD_SLICE("127.0.0.1"), &proxy));
+    assert_true(hfd_host_address_parse(HFD_SLICE("192.0.2.1"), &caller));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)snprintf(head, sizeof(head), "GET / HTTP/1.1\r\n%s\r\n", cases[i].lines);
+        client = hfd_peer_client(&settings, &proxy, hfd_slice_of(head));
+        hfd_host_address_format(&client, text);
+        if (strcmp(text, cases[i].client) != 0)
+            fail_msg("\"%s\" is %s", cases[i].lines, text);
+        client = hfd_peer_client(&settings, &sock, hfd_slice_of(head));
+        assert_true(client.local == (strcmp(cases[i].client, "127.0.0.1") == 0));
+        if (strcmp(text, "unknown") == 0)
+            assert_false(hfd_peer_is_in(&settings.http_trusted_proxies, &client));
+    }
+    client = hfd_peer_client(&settings, &caller, foreign);
+    assert_memory_equal(client.bytes, caller.bytes, sizeof(caller.bytes));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_parsed),
         cmocka_unit_test(networks_have_addresses),
+        cmocka_unit_test(clients_behind_proxies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

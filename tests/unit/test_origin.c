@@ -64,6 +64,9 @@ static void each_sender(void **state)
         {{"[::2]", NULL, NULL, NULL}, 421},
         {{"[::ffff:127.0.0.1]", NULL, NULL, NULL}, 421},
         {{"[::1", NULL, NULL, NULL}, 421},
+        {{"[::1].evil", NULL, NULL, NULL}, 421},
+        {{"localhost:x", NULL, NULL, NULL}, 421},
+        {{"localhost@evil", NULL, NULL, NULL}, 421},
         {{"localhost", "localhost:8000", NULL, NULL}, 0},
         {{"localhost", "evil.example", NULL, NULL}, 421},
         {{"evil.example", "localhost", NULL, NULL}, 421},
@@ -94,9 +97,54 @@ static void each_sender(void **state)
     }
 }
 
+/* With authentication a page of another origin may read, but nothing of /admin; any host will do.
+ */
+static void each_reader(void **state)
+{
+    static const struct hfd_list hosts = {NULL, 0};
+    static const struct {
+        const char *method, *origin, *fetch_site;
+        bool admin, passes;
+    } cases[] = {
+        {"GET", "https://evil.example", "cross-site", false, true},
+        {"HEAD", "null", NULL, false, true},
+        {"GET", "https://evil.example", NULL, true, false},
+        {"HEAD", "null", NULL, true, false},
+        {"GET", NULL, "cross-site", true, false},
+        {"GET", NULL, "same-site", true, false},
+        {"HEAD", NULL, "cross-site", true, false},
+        {"GET", "https://driver.example", "cross-site", true, false},
+        {"GET", "https://evil.example", "same-origin", true, false},
+        {"GET", "https://driver.example", "same-origin", true, true},
+        {"GET", NULL, "none", true, true},
+        {"GET", NULL, NULL, true, true},
+        {"DELETE", NULL, "cross-site", true, false},
+        {"DELETE", NULL, "cross-site", false, false},
+        {"get", NULL, "cross-site", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct hfd_head head = {.method = hfd_slice_of(cases[i].method),
+                                      .host = HFD_SLICE("driver.example"),
+                                      .origin = slice_of(cases[i].origin),
+                                      .fetch_site = slice_of(cases[i].fetch_site)};
+        const struct hfd_origin_rule rule = {
+            .hosts = &hosts, .authenticated = true, .admin = cases[i].admin, .local = true};
+        struct hfd_head_fault fault = {0};
+
+        if ((hfd_origin_check(&rule, &head, &fault) == HFD_HEAD_OK) != cases[i].passes ||
+            fault.status != (cases[i].passes ? 0 : 403))
+            fail_msg("case %zu: %d", i, fault.status);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_sender)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_sender),
+        cmocka_unit_test(each_reader),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,10 +7,10 @@
 
 #include "driver/backend/embedded.h"
 #include "driver/core/cookie.h"
-#include "driver/core/orphans.h"
+#include "driver/core/overview.h"
+#include "store/rows_fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
-#include "store/rows_fleet.h"
 
 #define S HFD_US_PER_S
 #define ID "res-1"
@@ -369,7 +369,8 @@ static void an_orphan_nodepool(void **state)
 struct listing {
     struct world *w;
     struct hfd_orphans found;
-    hfd_slice id;
+    struct hfd_orphan_owner owner;
+    struct hfd_orphan_choice chosen;
     struct hfd_fleet_deletion removed;
 };
 
@@ -377,7 +378,7 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct listing *l = arg;
 
-    return hfd_orphans_list(tx, &hfd_backend_embedded, &l->w->mem, &l->found, err);
+    return hfd_orphans_list(tx, &hfd_backend_embedded, &l->owner, &l->w->mem, &l->found, err);
 }
 
 /* "cluster c-one res-1; nodepool ..." */
@@ -408,12 +409,12 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                               .mem = &l->w->mem,
                               .err = err};
 
-    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"), l->id, &l->removed);
+    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"), &l->chosen, &l->removed);
 }
 
 static hfd_rc remove_orphan(struct world *w, hfd_slice id, bool *gone)
 {
-    struct listing l = {.w = w, .id = id};
+    struct listing l = {.w = w, .chosen = {.id = id}};
     const hfd_rc rc = hfd_store_update_wait(w->store, txn_remove, &l, &w->err);
 
     *gone = l.removed.removed;

@@ -10,7 +10,7 @@
 
 #include "driver/base/jsonx.h"
 #include "driver/core/detail.h"
-#include "driver/core/lately.h"
+#include "driver/core/overview.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/scene.h"
 
@@ -246,6 +246,97 @@ static void filters_choose(void **state)
     assert_int_equal(page.counts[HFD_STATE_CREATING], 1);
 }
 
+static const char *causes_of(struct world *w, const struct hfd_overview *page)
+{
+    hfd_slice text = HFD_SLICE("");
+
+    for (size_t i = 0; i < page->cause_count; i++) {
+        const struct hfd_overview_cause *c = &page->causes[i];
+
+        text = hfd_arena_printf(&w->mem, "%.*s%s %.*s %.*s %d/%zu\n", HFD_SLICE_FMT(text),
+                                hfd_overview_trouble_name(c->trouble), HFD_SLICE_FMT(c->cause.who),
+                                HFD_SLICE_FMT(c->cause.reason), (int)c->count, c->item_count);
+        assert_non_null(text.p);
+    }
+    return text.len > 0 ? text.p : "";
+}
+
+/* The cause stands beside the message, and equal ones are counted together. */
+static void causes_are_counted(void **state)
+{
+    struct world *w = *state;
+    struct hfd_overview page;
+    char id[8];
+
+    make_all(w);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(id, sizeof(id), "ill%d", i);
+        make_ready(w, id, "red");
+        report_no(w, id, i < 2 ? "NoQuota" : "ZoneLost");
+    }
+    page = list(w, (struct hfd_overview_query){.cause_size = 1});
+    assert_string_equal(causes_of(w, &page), "failed dns InvalidConfiguration 1/1\n"
+                                             "stuck validation NotReported 1/1\n"
+                                             "degraded dns ZoneLost 2/1\n"
+                                             "degraded dns NoQuota 2/1\n");
+    assert_true(hfd_slice_is(page.causes[2].items[0].guresid, "sick"));
+    assert_int_equal(page.causes[1].since_us, TEST_TIME_US);
+    assert_true(hfd_slice_is(page.items[0].cause.who, "dns"));
+    assert_true(hfd_slice_is(page.items[0].cause.reason, "InvalidConfiguration"));
+    assert_true(hfd_slice_is(page.items[1].cause.words, "has not reported"));
+    assert_int_equal(page.items[page.count - 1].cause.who.len, 0);
+    assert_listed(w, (struct hfd_overview_query){.who = HFD_SLICE("dns")},
+                  "bad sick ill0 ill1 ill2 ");
+    assert_listed(w,
+                  (struct hfd_overview_query){.who = HFD_SLICE("dns"),
+                                              .reason = HFD_SLICE("ZoneLost"),
+                                              .order = HFD_ORDER_CREATED},
+                  "ill2 sick ");
+    assert_listed(w, (struct hfd_overview_query){.reason = HFD_SLICE("NotReported")},
+                  "stuck young ");
+    assert_listed(w, (struct hfd_overview_query){.degraded = true}, "sick ill0 ill1 ill2 ");
+    page = list(w, (struct hfd_overview_query){.degraded = true});
+    assert_int_equal(page.counts[HFD_STATE_READY], 4);
+    assert_int_equal(page.counts[HFD_STATE_FAILED], 0);
+    /* A cause ends with the trouble. */
+    world_succeed_all(w, "sick");
+    assert_listed(w, (struct hfd_overview_query){.degraded = true}, "ill0 ill1 ill2 ");
+    /* Behind a deadline, the adapter is that which was waited for. */
+    wait_s(w, 3600);
+    page = list(w, (struct hfd_overview_query){.reason = HFD_SLICE(HFD_CAUSE_LATE)});
+    assert_string_equal(ids_of(w, &page), "stuck young ");
+    assert_string_equal(causes_of(w, &page), "failed validation DeadlineExceeded 2/0\n");
+    assert_true(hfd_slice_is(page.items[0].cause.reason, HFD_CAUSE_LATE));
+    assert_true(hfd_slice_is(page.items[0].cause.who, "validation"));
+}
+
+/* Where there are more causes than are told apart, the others of a kind are one. */
+static void further_causes_are_one(void **state)
+{
+    enum {
+        ALL = HFD_OVERVIEW_CAUSES_MAX + 3
+    };
+    struct world *w = *state;
+    struct hfd_overview page;
+    int64_t sum = 0;
+    char id[8], reason[8];
+
+    for (int i = 0; i < ALL; i++) {
+        (void)snprintf(id, sizeof(id), "r%d", i);
+        (void)snprintf(reason, sizeof(reason), "R%d", i);
+        make_ready(w, id, "red");
+        report_no(w, id, reason);
+    }
+    page = list(w, (struct hfd_overview_query){.cause_size = 10});
+    assert_int_equal(page.cause_count, HFD_OVERVIEW_CAUSES_MAX + 1);
+    assert_int_equal(page.causes[0].count, 3);
+    assert_int_equal(page.causes[0].cause.reason.len, 0);
+    assert_int_equal(page.causes[0].item_count, 3);
+    for (size_t i = 0; i < page.cause_count; i++)
+        sum += page.causes[i].count;
+    assert_int_equal(sum, ALL);
+}
+
 /* Rows of a remote have no search keys: their labels are read. */
 static void labels_of_a_remote_are_found(void **state)
 {
@@ -320,8 +411,11 @@ static void tokens_are_checked(void **state)
     assert_int_equal(hfd_overview_go_on(token, &other, &w->err), HFD_OK);
     assert_int_equal(other.time_us, page.time_us);
     assert_listed(w, other, "new sick stuck ");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 7; i++) {
         other = q;
+        other.degraded = i == 4;
+        other.who = i == 5 ? HFD_SLICE("x") : HFD_SLICE_NONE;
+        other.reason = i == 6 ? HFD_SLICE("x") : HFD_SLICE_NONE;
         other.states = i == 0 ? 2u : 0;
         other.stuck = i == 1;
         other.order = i == 2 ? HFD_ORDER_TROUBLE : HFD_ORDER_NAME;
@@ -571,17 +665,18 @@ static hfd_rc txn_lately(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_lately_read(&c, &r->lately);
 }
 
-static void assert_lately(struct world *w, struct hfd_lately want)
+static void assert_lately(struct world *w, struct hfd_lately_bar want)
 {
     struct reading r = {.w = w};
 
     if (hfd_store_read(w->reader, txn_lately, &r, &w->err) != HFD_OK)
         fail_msg("lately: %s", w->err.msg);
-    assert_int_equal(r.lately.orders, want.orders);
-    assert_int_equal(r.lately.finished, want.finished);
-    assert_int_equal(r.lately.median_us, want.median_us);
-    assert_int_equal(r.lately.p95_us, want.p95_us);
-    assert_false(r.lately.more);
+    assert_int_equal(r.lately.day.all.orders, want.orders);
+    assert_int_equal(r.lately.day.all.failed, want.failed);
+    assert_int_equal(r.lately.day.all.finished, want.finished);
+    assert_int_equal(r.lately.day.all.median_us, want.median_us);
+    assert_int_equal(r.lately.day.all.p95_us, want.p95_us);
+    assert_int_equal(r.lately.whole_since_us, 0);
 }
 
 /*
@@ -592,12 +687,12 @@ static void the_last_day_is_counted(void **state)
 {
     struct world *w = *state;
 
-    assert_lately(w, (struct hfd_lately){.orders = 0});
+    assert_lately(w, (struct hfd_lately_bar){.orders = 0});
     make_ready(w, "old", "red");
     wait_s(w, 86400);
-    assert_lately(w, (struct hfd_lately){.orders = 1, .finished = 1});
+    assert_lately(w, (struct hfd_lately_bar){.orders = 1, .finished = 1});
     wait_s(w, 1);
-    assert_lately(w, (struct hfd_lately){.orders = 0});
+    assert_lately(w, (struct hfd_lately_bar){.orders = 0});
     for (int i = 1; i <= 20; i++) {
         const char *id = hfd_arena_printf(&w->mem, "d%d", i).p;
 
@@ -605,19 +700,55 @@ static void the_last_day_is_counted(void **state)
         wait_s(w, i);
         world_succeed_all(w, id);
     }
-    assert_lately(w, (struct hfd_lately){
+    assert_lately(w, (struct hfd_lately_bar){
                          .orders = 20, .finished = 20, .median_us = 10 * S, .p95_us = 19 * S});
     /* A change counts from its own order; what fails or waits has no time. */
     (void)world_put_ok(w, "old", body_of(w, "old", "red", "b"), NULL);
     wait_s(w, 100);
     world_succeed_all(w, "old");
     order(w, "waits", "red");
-    assert_lately(w, (struct hfd_lately){
+    assert_lately(w, (struct hfd_lately_bar){
                          .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
     (void)world_delete_ok(w, "d3", NULL);
     world_succeed_all(w, "d3");
-    assert_lately(w, (struct hfd_lately){
+    assert_lately(w, (struct hfd_lately_bar){
                          .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
+}
+
+/* Each bar has its own orders, failures and times; the newest is the last one. */
+static void each_bar_has_its_own(void **state)
+{
+    struct world *w = *state;
+    struct reading r = {.w = w};
+    const struct hfd_lately_bar *day = r.lately.day.bars, *week = r.lately.week.bars;
+
+    order(w, "a", "red");
+    wait_s(w, 40);
+    world_succeed_all(w, "a"); /* 2 days and 2 hours ago, in the end */
+    wait_s(w, 2 * 86400);
+    order(w, "b", "red");
+    wait_s(w, 10);
+    world_succeed_all(w, "b");
+    order(w, "c", "red");
+    wait_s(w, 30);
+    world_succeed_all(w, "c");
+    order(w, "late", "red");
+    wait_s(w, 7200 - 20);
+    (void)world_put_ok(w, "b", body_of(w, "b", "red", "b"), NULL);
+    assert_int_equal(hfd_store_read(w->reader, txn_lately, &r, &w->err), HFD_OK);
+    assert_int_equal(r.lately.first_us, world_now(w) - (2 * 86400 + 7200 + 60) * S);
+    assert_int_equal(r.lately.day.count, 24);
+    assert_int_equal(day[23].orders, 1);
+    assert_int_equal(day[23].finished, 0);
+    assert_int_equal(day[21].orders, 2);
+    assert_int_equal(day[22].orders, 1);
+    assert_int_equal(week[27].orders, 4);
+    assert_int_equal(week[27].median_us, 10 * S);
+    assert_int_equal(week[27].p95_us, 30 * S);
+    assert_int_equal(week[19].orders, 1);
+    assert_int_equal(week[19].p95_us, 40 * S);
+    assert_int_equal(r.lately.week.all.orders, 5);
+    assert_int_equal(r.lately.day.all.orders, 4);
 }
 
 int main(void)
@@ -626,6 +757,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(trouble_comes_first),
         TEST(orders_are_kept),
+        TEST(causes_are_counted),
+        TEST(further_causes_are_one),
         TEST(filters_choose),
         TEST(labels_of_a_remote_are_found),
         TEST(a_type_may_have_its_organisation),
@@ -637,6 +770,7 @@ int main(void)
         TEST(a_resource_is_told_whole),
         TEST(a_removed_resource_has_its_history),
         TEST(the_last_day_is_counted),
+        TEST(each_bar_has_its_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * driver/backend/remote/pass.c, the machine of a pass: the arrows of the diagram in pass.h, written
  * down a second time, and what always holds.
  */
+#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/pass.h"
 
 #include <setjmp.h>
@@ -20,27 +21,24 @@ static const struct {
     const char *from, *to;
 } arrows[] = {
     {"START", "FIND LOOK MANY_CLUSTERS SEARCH_CLUSTERS ORPHAN_LOOK DONE"},
-    {"FIND", "ASK_OWNER CREATE LOOK CHECK_ROUTE DONE"},
-    {"FIND_NAME", "ASK_OWNER LOOK CHECK_ROUTE DONE"},
-    {"ASK_OWNER", "CHECK_ROUTE DONE"},
-    {"CREATE", "FIND FIND_NAME ASK_OWNER LOOK CHECK_ROUTE DONE"},
-    {"LOOK", "START DELETE LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS CHECK_ROUTE DONE"},
-    {"DELETE", "START LOOK LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS CHECK_ROUTE DONE"},
-    {"LIST_POOLS", "START LOOK DELETE REPORTS_FIRST LOOK_REST WRITE REPORTS CHECK_ROUTE DONE"},
-    {"REPORTS_FIRST", "START DELETE LIST_POOLS LOOK_REST WRITE REPORTS CHECK_ROUTE DONE"},
-    {"LOOK_REST", "START DELETE LIST_POOLS REPORTS_FIRST WRITE REPORTS CHECK_ROUTE DONE"},
-    {"WRITE", "START LOOK DELETE LIST_POOLS REPORTS_FIRST LOOK_REST REPORTS CHECK_ROUTE DONE"},
-    {"REPORTS", "START DELETE LIST_POOLS WRITE CHECK_ROUTE DONE"},
-    {"CHECK_ROUTE",
-     "FIND FIND_NAME ASK_OWNER CREATE LOOK DELETE LIST_POOLS REPORTS_FIRST LOOK_REST "
-     "WRITE REPORTS ORPHAN_LOOK ORPHAN_DELETE ORPHAN_VERIFY DONE"},
+    {"FIND", "ASK_OWNER CREATE LOOK DONE"},
+    {"FIND_NAME", "ASK_OWNER LOOK DONE"},
+    {"ASK_OWNER", "DONE"},
+    {"CREATE", "FIND FIND_NAME ASK_OWNER LOOK DONE"},
+    {"LOOK", "START DELETE LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    {"DELETE", "START LOOK LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    {"LIST_POOLS", "START LOOK DELETE REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    {"REPORTS_FIRST", "START DELETE LIST_POOLS LOOK_REST WRITE REPORTS DONE"},
+    {"LOOK_REST", "START DELETE LIST_POOLS REPORTS_FIRST WRITE REPORTS DONE"},
+    {"WRITE", "START LOOK DELETE LIST_POOLS REPORTS_FIRST LOOK_REST REPORTS DONE"},
+    {"REPORTS", "START DELETE LIST_POOLS WRITE DONE"},
     {"MANY_CLUSTERS", "MANY_POOLS DONE"},
     {"MANY_POOLS", "DONE"},
     {"SEARCH_CLUSTERS", "SEARCH_POOLS DONE"},
     {"SEARCH_POOLS", "DONE"},
-    {"ORPHAN_LOOK", "CHECK_ROUTE ORPHAN_DELETE DONE"},
-    {"ORPHAN_DELETE", "CHECK_ROUTE ORPHAN_VERIFY DONE"},
-    {"ORPHAN_VERIFY", "CHECK_ROUTE DONE"},
+    {"ORPHAN_LOOK", "ORPHAN_DELETE DONE"},
+    {"ORPHAN_DELETE", "ORPHAN_VERIFY DONE"},
+    {"ORPHAN_VERIFY", "DONE"},
     {"DONE", ""},
 };
 
@@ -154,7 +152,7 @@ static void phases_belong_to_their_work(void **state)
     } cases[] = {
         {"res-1", "", HFD_PASS_FIND, HFD_PASS_MANY_CLUSTERS},
         {"", "", HFD_PASS_MANY_POOLS, HFD_PASS_FIND},
-        {"*", "", HFD_PASS_SEARCH_POOLS, HFD_PASS_CHECK_ROUTE},
+        {"*", "", HFD_PASS_SEARCH_POOLS, HFD_PASS_LOOK},
         {"res-1", "2abc", HFD_PASS_ORPHAN_VERIFY, HFD_PASS_LOOK},
     };
 
@@ -179,9 +177,7 @@ static void impossible_memories_are_refused(void **state)
     static const struct hfd_part_note note = {.fleet_id = HFD_SLICE("2abc")};
     const struct hfd_pass_memory bad[] = {
         {.phase = HFD_PASS_PHASE_COUNT},
-        {.phase = HFD_PASS_CHECK_ROUTE, .check = {.resume = HFD_PASS_DONE}},
-        {.phase = HFD_PASS_CHECK_ROUTE, .check = {.resume = HFD_PASS_LOOK, .settled = true}},
-        {.find = {.foreign = HFD_SLICE("2abc")}},
+        {.find = {.foreign_owner = HFD_SLICE("another")}},
         {.looks_again = HFD_PASS_LOOKS_AGAIN_MAX + 2},
         {.seen = &seen},
         {.notes = &note},

@@ -9,10 +9,9 @@
 #include <cmocka.h>
 
 #include "driver/core/past.h"
+#include "store/rows_history.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/world.h"
-#include "store/rows_fleet.h"
-#include "store/rows_past.h"
 
 #define S HFD_US_PER_S
 #define POOL(name) "{\"name\":\"" name "\",\"spec\":{\"n\":1}}"
@@ -184,7 +183,7 @@ static void settings_that_change(void **state)
     assert_int_equal(estimate_s(w, &doc), 120);
     assert_true(doc.hint.deadline_us == w->clock.wall_us + 120 * S);
     assert_true(doc.hint.retry_after_s <= 120);
-    w->driver.estimate_us[HFD_KIND_CLUSTER][HFD_OP_CREATE] = 30 * S;
+    w->driver.estimate_us[HFD_OP_CREATE] = 30 * S;
     doc = put(w, "three");
     assert_int_equal(estimate_s(w, &doc), 30);
     assert_in_range(doc.hint.retry_after_s, 5, 25);

@@ -1,7 +1,7 @@
 /*
  * Reads of HTTP requests beside a store, at random: they fail, their database's connections end,
  * clients leave, and the server stops. Each result comes once, and each client that waits has its
- * answers. On PostgreSQL another thread makes the reads (store/points.c), on SQLite the loop.
+ * answers. On PostgreSQL another thread makes the reads (store/reader.c), on SQLite the loop.
  */
 #include "driver/base/base.h"
 #include "driver/base/check.h"
@@ -9,7 +9,7 @@
 #include "driver/base/metrics.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/server.h"
-#include "store/rows_part.h"
+#include "store/rows_resource.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/place.h"
 #include "tests/lib/seams.h"
@@ -248,7 +248,7 @@ static hfd_rc put_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     (void)arg;
     for (unsigned n = 0; n < RESOURCES; n++)
         for (unsigned k = 0; rc == HFD_OK && k < n; k++) {
-            char guresid[16], id[16];
+            char guresid[16], id[16] = "";
             struct hfd_part_row row = {.guresid = hfd_slice_of(resource_name(guresid, n)),
                                        .fleet_id = hfd_slice_of(id),
                                        .kind = HFD_KIND_NODEPOOL,
@@ -359,40 +359,73 @@ struct connection {
     bool stays; /* and reads its answers */
 };
 
-static void send_probes(struct connection *c, struct test_rng *rng)
+static void send_probe(const struct connection *c, unsigned i)
 {
-    char text[REQUESTS_MAX * 96];
-    size_t len = 0;
+    char text[128];
+    const int len = snprintf(text, sizeof(text),
+                             "GET /probe/%u HTTP/1.1\r\nHost: localhost\r\nX-Here: 1\r\n%s\r\n",
+                             c->ids[i], i + 1 == c->count ? "Connection: close\r\n" : "");
 
+    (void)!send(c->fd, text, (size_t)len, MSG_NOSIGNAL);
+}
+
+/* Connects, and sends the first of its requests. */
+static void begin_probes(struct connection *c, struct test_rng *rng)
+{
     c->fd = dial();
     c->count = 1 + (unsigned)test_rng_below(rng, REQUESTS_MAX);
     c->stays = test_rng_below(rng, 3) != 0;
-    for (unsigned i = 0; i < c->count; i++) {
+    for (unsigned i = 0; i < c->count; i++)
         c->ids[i] = atomic_fetch_add(&next_id, 1);
-        len += (size_t)snprintf(text + len, sizeof(text) - len,
-                                "GET /probe/%u HTTP/1.1\r\nHost: localhost\r\nX-Here: 1\r\n%s\r\n",
-                                c->ids[i], i + 1 == c->count ? "Connection: close\r\n" : "");
-    }
     if (c->fd >= 0)
-        (void)!send(c->fd, text, len, MSG_NOSIGNAL);
+        send_probe(c, 0);
+}
+
+static bool is_whole(const char *answer)
+{
+    const char *end = strstr(answer, "\r\n\r\n"), *length = strstr(answer, "Content-Length: ");
+    int64_t bytes;
+
+    if (end == NULL || length == NULL)
+        return false;
+    length += strlen("Content-Length: ");
+    return hfd_parse_i64((hfd_slice){length, strcspn(length, "\r")}, 0, INT32_MAX, &bytes, NULL) ==
+               HFD_OK &&
+           (int64_t)strlen(end + 4) >= bytes;
+}
+
+/*
+ * Reads the answers, and sends each of the other requests behind the last answer.
+ * @return false: nothing comes any more
+ */
+static bool end_probes(const struct connection *c, char *out, size_t cap)
+{
+    size_t len = 0;
+    ssize_t n = 1;
+
+    out[0] = '\0';
+    for (unsigned i = 0; i < c->count && n > 0; i++) {
+        const char *answer = out + len;
+
+        if (i > 0)
+            send_probe(c, i);
+        while (n > 0 && len + 1 < cap && (i + 1 == c->count || !is_whole(answer))) {
+            struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+            if (poll(&p, 1, PATIENCE_MS) != 1)
+                return false;
+            n = recv(c->fd, out + len, cap - len - 1, 0);
+            len += n > 0 ? (size_t)n : 0;
+            out[len] = '\0';
+        }
+    }
+    return true;
 }
 
 /* Reads to the end. @return false: nothing comes any more */
 static bool hear_all(int fd, char *out, size_t cap)
 {
-    size_t len = 0;
-    ssize_t n = 1;
-
-    while (n > 0 && len + 1 < cap) {
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-
-        if (poll(&p, 1, PATIENCE_MS) != 1)
-            return false;
-        n = recv(fd, out + len, cap - len - 1, 0);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    out[len] = '\0';
-    return true;
+    return end_probes(&(struct connection){.fd = fd, .count = 1}, out, cap);
 }
 
 /* Each request has one answer, in order: the planned one, or 503. @return those with 503 */
@@ -434,14 +467,14 @@ static void run_round(struct crowd *c)
     struct connection all[CONNECTIONS];
 
     for (int i = 0; i < CONNECTIONS; i++)
-        send_probes(&all[i], &c->rng);
+        begin_probes(&all[i], &c->rng);
     for (int i = 0; i < CONNECTIONS; i++) {
         if (all[i].fd < 0) {
             HFD_ASSERT(atomic_load(c->ends));
             continue;
         }
         if (all[i].stays) {
-            HFD_ASSERT(hear_all(all[i].fd, text, sizeof(text)));
+            HFD_ASSERT(end_probes(&all[i], text, sizeof(text)));
             if (!atomic_load(c->ends)) {
                 c->refused += check_answers(&all[i], text);
                 c->answers += all[i].count;
@@ -534,8 +567,8 @@ static void each_result_comes_once(void **state)
     for (bool well = false; !well; (void)close(last.fd)) { /* it goes on by itself */
         char text[1 << 14];
 
-        send_probes(&last, &rng);
-        assert_true(hear_all(last.fd, text, sizeof(text)));
+        begin_probes(&last, &rng);
+        assert_true(end_probes(&last, text, sizeof(text)));
         well = check_answers(&last, text) == 0;
     }
     atomic_store(&ends, true);

@@ -1,5 +1,5 @@
-/* driver/backend/remote/rate.c: the bound on requests a second, with time moved by hand. */
-#include "driver/backend/remote/rate.h"
+/* driver/backend/remote/pace.c: the bound on requests a second, with time moved by hand. */
+#include "driver/backend/remote/pace.h"
 
 #include "driver/base/clock.h"
 

@@ -2,10 +2,10 @@
  * driver/backend/remote/http.c against a server in this process: what is sent, what is understood,
  * and every way in which an answer can be missing. Only tests that fail wait long.
  */
-#include "driver/backend/remote/http_files.h"
-#include "driver/backend/remote/retry_after.h"
+#include "driver/backend/remote/http.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
+#include "driver/base/peer.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/fakehttp.h"
 #include "tests/lib/seams.h"
@@ -355,14 +355,14 @@ static void retry_after_is_seconds_or_a_date(void **state)
         {"0", 0},
         {"1", HFD_US_PER_S},
         {" 30\r\n", 30 * HFD_US_PER_S},
-        {"600", 600 * HFD_US_PER_S},
-        {"86400", 600 * HFD_US_PER_S},
-        {"99999999999999999999999999", 600 * HFD_US_PER_S},
+        {"600", 300 * HFD_US_PER_S},
+        {"86400", 300 * HFD_US_PER_S},
+        {"99999999999999999999999999", 300 * HFD_US_PER_S},
         {"Wed, 01 Jan 2025 00:00:30 GMT", 30 * HFD_US_PER_S},
         {"Wednesday, 01-Jan-25 00:00:30 GMT", 30 * HFD_US_PER_S},
         {"Wed Jan  1 00:00:30 2025", 30 * HFD_US_PER_S},
         {"Tue, 31 Dec 2024 23:59:59 GMT", 0},
-        {"Fri, 01 Jan 2049 00:00:00 GMT", 600 * HFD_US_PER_S},
+        {"Fri, 01 Jan 2049 00:00:00 GMT", 300 * HFD_US_PER_S},
         {"", -1},
         {"-1", -1},
         {"1.5", -1},
@@ -374,7 +374,7 @@ static void retry_after_is_seconds_or_a_date(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int64_t us = 5;
-        hfd_rc rc = hfd_retry_after_parse(hfd_slice_of(cases[i].text), TEST_TIME_US, &us);
+        hfd_rc rc = hfd_peer_retry_after(hfd_slice_of(cases[i].text), TEST_TIME_US, &us);
 
         if ((rc == HFD_OK) != (cases[i].us >= 0) || us != (cases[i].us >= 0 ? cases[i].us : 0))
             fail_msg("\"%s\": %d, %lld us", cases[i].text, (int)rc, (long long)us);

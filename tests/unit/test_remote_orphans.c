@@ -3,19 +3,19 @@
  * Each fault, and everything else that may happen, comes at every request.
  */
 #include "driver/backend/mirror.h"
-#include "driver/backend/remote/take_orphans.h"
+#include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/pass.h"
-#include "driver/core/orphans.h"
+#include "driver/core/overview.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-#include "tests/lib/remote_world.h"
+#include "driver/backend/remote/http.h"
 #include "store/rows_fleet.h"
 #include "store/rows_resource.h"
-#include "store/rows_orphan.h"
+#include "tests/lib/remote_world.h"
 
 #define G "res-1"
 #define ROUNDS_MAX 400
@@ -61,7 +61,9 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct step *s = arg;
 
-    return hfd_orphans_list(tx, &hfd_backend_remote, &s->rw->w.mem, &s->found, err);
+    return hfd_orphans_list(tx, &hfd_backend_remote,
+                            &(struct hfd_orphan_owner){.of = HFD_SLICE("")}, &s->rw->w.mem,
+                            &s->found, err);
 }
 
 static struct hfd_orphans orphans(struct remote_world *rw)
@@ -102,7 +104,8 @@ static hfd_rc txn_remove(struct hfd_txn *tx, void *arg, struct hfd_err *err)
                               .mem = &s->rw->w.mem,
                               .err = err};
 
-    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"), s->id, &s->removed);
+    return hfd_orphan_remove(&c, HFD_SLICE("admin@example.com"),
+                             &(struct hfd_orphan_choice){.id = s->id}, &s->removed);
 }
 
 static hfd_rc remove_orphan(struct remote_world *rw, const char *id)
@@ -634,19 +637,22 @@ static void lists_that_fail(void **state)
         const char *body, *words;
         bool soon;
     } rows[] = {
-        {503, "{\"detail\":\"busy\"}", "HyperFleet answered 503: busy", true},
-        {401, "{}", "HyperFleet refused the driver's credentials (it answered 401)", true},
+        {503, "{\"code\":\"HYPERFLEET-SVC-001\",\"detail\":\"busy\"}",
+         "HyperFleet answered 503: busy", true},
+        {401, "{\"code\":\"HYPERFLEET-AUT-001\"}",
+         "HyperFleet refused the driver's credentials (it answered 401)", true},
         {302, NULL, "there is no HyperFleet at the configured address (it answered 302)", true},
         {404, "{\"code\":\"HYPERFLEET-NTF-000\"}",
          "there is no HyperFleet at the configured address (it answered 404)", true},
         {200, "{\"items\":\"none\"}", "HyperFleet answered 200 with a document that cannot be read",
          true},
-        {400, "{\"detail\":\"no search\"}",
+        {400, "{\"code\":\"HYPERFLEET-VAL-005\",\"detail\":\"no search\"}",
          "this HyperFleet cannot list clusters by label: look for orphans there, by their label "
          "humanitec_guresid "
          "(HyperFleet answered 400: no search)",
          false},
-        {501, "{}",
+        {413, "{}", "an answer that is not HyperFleet's: 413, no content type", true},
+        {501, "{\"code\":\"HYPERFLEET-INT-003\"}",
          "this HyperFleet cannot list clusters by label: look for orphans there, by their label "
          "humanitec_guresid "
          "(HyperFleet answered 501)",

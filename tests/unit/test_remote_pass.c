@@ -9,9 +9,10 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/remote/http.h"
+#include "store/rows_fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
-#include "store/rows_fleet.h"
 #include "tests/lib/tier.h"
 
 #define G "res-1"
@@ -250,10 +251,7 @@ static void assert_failed(const struct hfd_answer_doc *doc, const char *code, co
     assert_true(doc->message.len <= 500);
 }
 
-/*
- * A HyperFleet resource with our label and no owner's is adopted. One that is as wanted is not
- * patched for the sake of a label.
- */
+/* A HyperFleet resource with both our labels is adopted; one that is as wanted is not patched. */
 static void adopts_without_patching(void **state)
 {
     struct remote_world rw;
@@ -261,7 +259,8 @@ static void adopts_without_patching(void **state)
     (void)state;
     remote_world_open(&rw, REMOTE_G31);
     (void)remote_add(&rw, NULL, "c-old", "{\"humanitec_guresid\": \"another\"}");
-    (void)remote_add(&rw, NULL, "c-plain", "{\"humanitec_guresid\": \"res-1\"}");
+    (void)remote_add(&rw, NULL, "c-plain",
+                     "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"this-server\"}");
     (void)put(&rw, G, CLUSTER "{\"name\":\"c-plain\"}}}}", NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
     assert_int_equal(rw.posts, 0);
@@ -288,26 +287,35 @@ static void skips_deleted_twins(void **state)
     remote_world_close(&rw);
 }
 
-/* Another server's resource is left alone, and named. */
+/* A resource with our label, but with another server's or none, is left alone, and named. */
 static void leaves_the_resources_of_others(void **state)
 {
-    struct remote_world rw;
-    struct hfd_answer_doc doc;
+    static const struct {
+        const char *labels, *named;
+    } cases[] = {
+        {"{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"that-server\"}", "that-server"},
+        {"{\"humanitec_guresid\": \"res-1\"}", "with humanitec_owner 'this-server'"},
+        {"{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"\"}", "but no humanitec_owner"},
+    };
 
     (void)state;
-    remote_world_open(&rw, REMOTE_G3);
-    (void)remote_add(&rw, NULL, "c-one",
-                     "{\"humanitec_guresid\": \"res-1\", \"humanitec_owner\": \"that-server\"}");
-    (void)put(&rw, G, body_1, NULL);
-    (void)remote_world_run(&rw);
-    doc = get(&rw, G, NULL);
-    assert_failed(&doc, "RES-101", "that-server");
-    assert_contains(doc.message, "019a0000-0000-7000-8000-000000000001");
-    (void)erase(&rw, G, NULL);
-    (void)until(&rw, G, HFD_ANSWER_ABSENT);
-    assert_int_equal(remote_count(&rw, "Cluster"), 1);
-    assert_int_equal(rw.posts, 0);
-    remote_world_close(&rw);
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        struct remote_world rw;
+        struct hfd_answer_doc doc;
+
+        remote_world_open(&rw, REMOTE_G3);
+        (void)remote_add(&rw, NULL, i % 2 == 0 ? "c-one" : "c-other", cases[i / 2].labels);
+        (void)put(&rw, G, body_1, NULL);
+        (void)remote_world_run(&rw);
+        doc = get(&rw, G, NULL);
+        assert_failed(&doc, "RES-101", cases[i / 2].named);
+        assert_contains(doc.message, "019a0000-0000-7000-8000-000000000001");
+        (void)erase(&rw, G, NULL);
+        (void)until(&rw, G, HFD_ANSWER_ABSENT);
+        assert_int_equal(remote_count(&rw, "Cluster"), 1);
+        assert_int_equal(rw.posts, 0);
+        remote_world_close(&rw);
+    }
 }
 
 /* The error about a taken name has the taker's id; with another name it goes on. */
@@ -471,7 +479,7 @@ static void delete_pollers_get_the_refusal(void **state)
 
     (void)state;
     remote_world_open(&rw, REMOTE_G2);
-    rw.w.driver.estimate_us[HFD_KIND_CLUSTER][HFD_OP_DELETE] = 6000 * HFD_US_PER_S;
+    rw.w.driver.estimate_us[HFD_OP_DELETE] = 6000 * HFD_US_PER_S;
     rw.w.driver.deadline_us[HFD_KIND_CLUSTER][HFD_OP_DELETE] = 9000 * HFD_US_PER_S;
     (void)put(&rw, G, body_1, NULL);
     (void)until(&rw, G, HFD_ANSWER_OUTPUT);
@@ -536,6 +544,7 @@ static void refused_credentials(void **state)
     (void)state;
     remote_world_open(&rw, REMOTE_G3);
     rw.refuse_status = 401;
+    rw.refuse_body = "{\"code\":\"HYPERFLEET-AUT-001\"}";
     (void)put(&rw, G, body_1, NULL);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(get(&rw, G, NULL).answer, HFD_ANSWER_HINT);
@@ -588,7 +597,7 @@ static void down_past_the_deadline(void **state)
     assert_true(rw.requests <= 200);
     test_clock_advance(&rw.w.clock, 3600 * HFD_US_PER_S);
     doc = get(&rw, G, NULL);
-    assert_failed(&doc, "RES-105", "HyperFleet answered 503");
+    assert_failed(&doc, "RES-105", "an answer that is not HyperFleet's: 503, no body");
     rw.refuse_status = 0;
     for (int i = 0; i < 20; i++) {
         (void)remote_world_run(&rw);

@@ -3,20 +3,21 @@
  * work and passes of the test's own. How the thread shares its slots, keeps its bounds, turns away
  * from a remote that fails, and ends.
  */
+#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/rules.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/replica/keeper_int.h"
+#include "store/migrate.h"
+#include "store/rows_remote.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/store.h"
-#include "store/migrate.h"
 #include "tests/lib/fakehttp.h"
 #include "tests/lib/faultvfs.h"
 #include "tests/lib/place.h"
 #include "tests/lib/seams.h"
 #include "tests/lib/tmpdir.h"
-#include "store/rows_remote.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -89,7 +90,7 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&world.lock);
 }
 
-static hfd_rc due(struct hfd_txn *tx, const struct hfd_due_query *query, struct hfd_arena *mem,
+static hfd_rc due(struct hfd_txn *tx, const struct hfd_work_query *query, struct hfd_arena *mem,
                   struct hfd_due *out, struct hfd_err *err)
 {
     (void)tx;

@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/plan.h"
 #include "tests/lib/contains.h"
-#include "driver/backend/remote/next.h"
-#include "driver/backend/remote/take.h"
 #include "tests/lib/remote_world.h"
 
 #define G "res-1"
@@ -104,7 +104,7 @@ static void trouble_is_in_the_hint(void **state)
     assert_lacks(doc.hint.message, "503");
     pass_time(&rw, 60 * HFD_US_PER_S);
     doc = world_get_ok(&rw.w, G, NULL);
-    assert_contains(doc.hint.message, "HyperFleet answered 503");
+    assert_contains(doc.hint.message, "an answer that is not HyperFleet's: 503");
     assert_contains(doc.hint.message, "waits for HyperFleet to take it up");
     rw.refuse_status = 0;
     pass_time(&rw, 600 * HFD_US_PER_S);
@@ -145,10 +145,9 @@ static bool of_one_cluster(const struct hfd_remote_request *request)
     return hfd_slice_starts(request->path, HFD_SLICE("/clusters/"));
 }
 
-/* Where a HyperFleet is there all the same, which its list says, the same 404 is its word. */
-static void bare_404_is_believed_of_a_hyperfleet(void **state)
+/* It removes nothing either where a HyperFleet answers the lists. */
+static void a_404_of_others_is_never_believed(void **state)
 {
-    struct hfd_answer_doc doc;
     struct remote_world rw;
 
     (void)state;
@@ -157,9 +156,7 @@ static void bare_404_is_believed_of_a_hyperfleet(void **state)
     rw.refuse_body = "{\"error\":\"not found\"}";
     rw.refuses = of_one_cluster;
     pass_time(&rw, 600 * HFD_US_PER_S);
-    doc = world_get_ok(&rw.w, G, NULL);
-    assert_int_equal(doc.answer, HFD_ANSWER_FAILED);
-    assert_true(hfd_slice_is(doc.error, "RES-104"));
+    assert_int_equal(asked(&rw, G), HFD_ANSWER_OUTPUT);
     remote_world_close(&rw);
 }
 
@@ -482,7 +479,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trouble_is_in_the_hint),
         cmocka_unit_test(gateways_404_removes_nothing),
-        cmocka_unit_test(bare_404_is_believed_of_a_hyperfleet),
+        cmocka_unit_test(a_404_of_others_is_never_believed),
         cmocka_unit_test(brought_back_from_a_backup),
         cmocka_unit_test(brought_back_while_updating),
         cmocka_unit_test(brought_back_and_deleted),

@@ -672,7 +672,7 @@ static hfd_rc txn_run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     const char *sql = arg;
     struct hfd_stmt *st;
 
-    assert_int_equal(hfd_row_write(tx, sql, &st, err), HFD_OK);
+    assert_int_equal(hfd_db_prepare(tx->db, sql, &st, err), HFD_OK);
     return hfd_stmt_run(st, NULL, err);
 }
 

@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "driver/base/trouble.h"
 #include "driver/core/cookie.h"
+#include "driver/core/observe.h"
 #include "driver/fleet/fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/world.h"
@@ -714,7 +716,7 @@ static void assert_times(struct world *w, const char *guresid, enum hfd_kind kin
 
     assert_int_equal(row.op, op);
     assert_int_equal(row.op_deadline_us - row.op_started_us, w->driver.deadline_us[kind][op]);
-    assert_int_equal(row.op_estimate_us - row.op_started_us, w->driver.estimate_us[kind][op]);
+    assert_int_equal(row.op_estimate_us - row.op_started_us, w->driver.estimate_us[op]);
     assert_int_equal(world_get_ok(w, guresid, NULL).hint.deadline_us, row.op_deadline_us);
 }
 
@@ -734,7 +736,7 @@ static void each_operation_has_its_own_times(void **state)
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         for (int op = 0; op < HFD_OP_COUNT; op++) {
             w->driver.deadline_us[kind][op] = (1000 + 100 * kind + 10 * op) * HFD_US_PER_S;
-            w->driver.estimate_us[kind][op] = (100 + 10 * kind + op) * HFD_US_PER_S;
+            w->driver.estimate_us[op] = (100 + op) * HFD_US_PER_S;
         }
     }
     (void)put(w, body_a);
@@ -752,6 +754,67 @@ static void each_operation_has_its_own_times(void **state)
     assert_times(w, "pool", HFD_KIND_NODEPOOL, HFD_OP_DELETE);
     (void)del(w);
     assert_times(w, ID, HFD_KIND_CLUSTER, HFD_OP_DELETE);
+}
+
+static struct {
+    uint64_t texts[64];
+    size_t parsed, again;
+} parses; /* from the last memset on */
+
+hfd_rc __real_hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem,
+                                   struct hfd_conditions *out, struct hfd_err *err);
+hfd_rc __wrap_hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem,
+                                   struct hfd_conditions *out, struct hfd_err *err);
+
+hfd_rc __wrap_hfd_conditions_parse(hfd_slice stored, struct hfd_arena *mem,
+                                   struct hfd_conditions *out, struct hfd_err *err)
+{
+    const uint64_t text = hfd_slice_hash_end(HFD_HASH_START, stored);
+
+    for (size_t i = 0; i < parses.parsed; i++)
+        parses.again += parses.texts[i] == text;
+    if (parses.parsed < sizeof(parses.texts) / sizeof(parses.texts[0]))
+        parses.texts[parses.parsed++] = text;
+    return __real_hfd_conditions_parse(stored, mem, out, err);
+}
+
+/* No transaction parses the conditions of a row twice. */
+static void conditions_are_parsed_once(void **state)
+{
+    struct world *w = *state;
+    const struct hfd_fleet_row *c;
+
+    (void)bring_to(w, HFD_STATE_READY);
+    c = world_find(w, HFD_KIND_CLUSTER, "c-one");
+    memset(&parses, 0, sizeof(parses));
+    (void)world_report(w, c->id, &(struct world_report){.adapter = "dns"});
+    assert_int_equal(parses.again, 0);
+    assert_true(parses.parsed > 0);
+    memset(&parses, 0, sizeof(parses));
+    (void)del(w);
+    assert_int_equal(parses.again, 0);
+    assert_true(parses.parsed > 0);
+}
+
+/* A 202 names each required adapter that never reported, from a minute after it was missed. */
+static void silent_adapters_are_told(void **state)
+{
+    static const char told[] = "; dns is required, and has never reported";
+    struct world *w = *state;
+    const hfd_slice dns = HFD_SLICE("dns");
+    hfd_slice message;
+
+    (void)put(w, body_a);
+    (void)hfd_trouble_note(HFD_TROUBLE_SILENT, dns, world_now(w),
+                           HFD_SLICE("is required, and has never reported"));
+    test_clock_advance(&w->clock, 60 * HFD_US_PER_S);
+    assert_lacks(get(w).hint.message, told);
+    test_clock_advance(&w->clock, 1);
+    message = get(w).hint.message;
+    assert_contains(message, told);
+    assert_contains(message, "waits for validation");
+    (void)hfd_trouble_end(HFD_TROUBLE_SILENT, dns);
+    assert_lacks(get(w).hint.message, told);
 }
 
 /* The hint's deadline is fixed per operation; a re-target starts a new one. */
@@ -774,6 +837,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(put_table),
         cmocka_unit_test(get_and_delete_table),
+        cmocka_unit_test_setup_teardown(silent_adapters_are_told, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(conditions_are_parsed_once, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(same_is_canonical, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(type_not_served_any_more, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(ready_needs_all_parts, world_setup, world_teardown),

@@ -1,7 +1,9 @@
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -27,6 +29,35 @@ static void rng_system_fills(void **state)
     hfd_rng_bytes(&hfd_rng_system, b, sizeof(b));
     assert_memory_not_equal(a, b, sizeof(a));
     hfd_rng_bytes(&hfd_rng_system, b, 0);
+}
+
+enum {
+    IDS = 400,
+    ID_BYTES = 11
+};
+
+static void *draw_ids(void *arg)
+{
+    unsigned char(*ids)[ID_BYTES] = arg;
+
+    for (int i = 0; i < IDS; i++)
+        hfd_rng_bytes(&hfd_rng_system, ids[i], ID_BYTES);
+    return NULL;
+}
+
+/* Short draws differ, within a thread, where a stock ends, and between threads. */
+static void rng_system_ids_differ(void **state)
+{
+    static unsigned char ids[2 * IDS][ID_BYTES];
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, draw_ids, ids), 0);
+    (void)draw_ids(ids + IDS);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    for (int i = 0; i < 2 * IDS; i++)
+        for (int k = 0; k < i; k++)
+            assert_memory_not_equal(ids[i], ids[k], ID_BYTES);
 }
 
 /* A seeded stream repeats itself; another seed gives another stream. */
@@ -59,6 +90,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rng_system_fills),
+        cmocka_unit_test(rng_system_ids_differ),
         cmocka_unit_test(rng_seam_repeats),
     };
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "store/row_cache.h"
+#include "store/store.h"
 #include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 #include "store/rows_resource.h"

@@ -2,30 +2,27 @@
  * The row functions (store/rows_*.h) on a real database: what is written comes back, orders, pages,
  * uniqueness, damage.
  */
-#include "store/fleet_children.h"
-#include "store/rows_ended.h"
-#include "store/rows_fleet.h"
-#include "store/rows_unreconciled.h"
-#include "store/rows_history.h"
-#include "store/rows_part.h"
-#include "store/rows_past.h"
-#include "store/rows_remote.h"
-#include "store/rows_remote_orphan.h"
-#include "store/rows_report.h"
 #include "store/row_io.h"
 #include "store/row_walk.h"
+#include "store/rows_fleet.h"
+#include "store/rows_history.h"
+#include "store/rows_remote.h"
+#include "store/rows_report.h"
 #include "store/rows_resource.h"
 #include "store/search.h"
 
 #include "driver/base/log.h"
 #include "store/migrate.h"
-#include "store/txn.h"
+#include "store/move.h"
+#include "store/shard.h"
 #include "store/totals.h"
+#include "store/txn.h"
 #include "store/unit.h"
 #include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -59,7 +56,7 @@ static int setup(void **state)
     assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
     fx->tx.writable = true;
-    assert_int_equal(hfd_unit_init(&fx->unit, NULL), HFD_OK);
+    assert_int_equal(hfd_unit_init(&fx->unit, HFD_UNIT_BYTES_MAX, NULL), HFD_OK);
     if (keeping != NOT_KEPT)
         fx->tx.unit = &fx->unit;
     if (keeping == SCARCELY_KEPT)
@@ -92,6 +89,21 @@ static void assert_same_resource(const struct hfd_resource_row *a, const struct 
     SAME(created_us), SAME(updated_us), SAME(degraded), SAME(op), SAME(op_size);
 }
 
+/* Texts are the same; then neither row has them. */
+static void take_same_texts(const struct hfd_table *table, void *a, void *b)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct hfd_col *col = &table->cols[i];
+        hfd_slice *is = (hfd_slice *)(void *)((char *)a + col->at);
+        hfd_slice *was = (hfd_slice *)(void *)((char *)b + col->at);
+
+        if (!hfd_col_is_text(col))
+            continue;
+        assert_true((is->p == NULL) == (was->p == NULL) && hfd_slice_eq(*is, *was));
+        *is = *was = HFD_SLICE_NONE;
+    }
+}
+
 /* The database shows what the unit of work keeps. */
 static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
 {
@@ -114,15 +126,9 @@ static void assert_stored(struct fixture *fx, const struct hfd_kept *k)
         rc = hfd_report_row_get(&tx, &(struct hfd_report_key){k->key.first, k->key.second},
                                 &fx->mem, &row.report, NULL);
     assert_int_equal(rc, k->row != NULL ? HFD_OK : HFD_NOT_FOUND);
-    for (size_t i = 0; k->row != NULL && i < k->form->text_count; i++) {
-        hfd_slice *is = (hfd_slice *)(void *)((char *)&row + k->form->texts[i]);
-        hfd_slice *was = (hfd_slice *)(void *)((char *)k->row + k->form->texts[i]);
-
-        assert_true((is->p == NULL) == (was->p == NULL) && hfd_slice_eq(*is, *was));
-        *is = *was = HFD_SLICE_NONE;
-    }
     if (k->row == NULL)
         return;
+    take_same_texts(k->form->rows, &row, k->row);
     if (k->form->table == HFD_UNIT_FLEET)
         assert_same_fleet(&row.fleet, k->row);
     else if (k->form->table == HFD_UNIT_RESOURCE)
@@ -857,6 +863,7 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
     assert_slice(a->op_usual, b->op_usual);
     assert_slice(a->op_waits, b->op_waits);
     assert_slice(a->op_plan, b->op_plan);
+    assert_slice(a->cause, b->cause);
 }
 
 /*
@@ -894,7 +901,8 @@ static void resource_row_is_replaced_whole(void **state)
          S("c/dns=7"),
          S("waits for dns"),
          S("1/2"),
-         34},
+         34,
+         S("dns NoZone")},
         {31,
          S("g"),
          S("org/u"),
@@ -922,7 +930,8 @@ static void resource_row_is_replaced_whole(void **state)
          S(""),
          S(""),
          S(""),
-         35},
+         35,
+         S("")},
     };
     struct hfd_resource_row got;
 
@@ -1228,6 +1237,65 @@ static void ended_instances_are_bounded(void **state)
     query.subject.id = S("b");
     assert_int_equal(hfd_ended_row_oldest(&fx->tx, &query.subject, &oldest, NULL), HFD_OK);
     assert_int_equal(oldest, 4);
+}
+
+/* The bytes of the kept objects that a subject has. */
+static size_t kept_bytes(struct fixture *fx, const char *id, enum hfd_history_about about,
+                         int64_t instance)
+{
+    const struct hfd_ended_query query = {{about, hfd_slice_of(id)}, instance};
+    struct hfd_ended_list list;
+    struct hfd_arena mem;
+    size_t bytes = 0;
+
+    hfd_arena_init(&mem, 16 << 20);
+    assert_int_equal(hfd_ended_row_list(&fx->tx, &query, &mem, &list, NULL), HFD_OK);
+    assert_true(list.count > 0); /* the row with its counts stays */
+    for (size_t i = 0; i < list.count; i++)
+        bytes += list.rows[i].objects.len;
+    hfd_arena_fini(&mem);
+    return bytes;
+}
+
+/*
+ * All kept objects have one bound in bytes, whatever subjects they are of. The oldest lose theirs
+ * and keep their counts; a cluster of no resource is as old as its last action.
+ */
+static void kept_objects_are_bounded_over_all(void **state)
+{
+    enum {
+        BIG = 4 << 20,
+        MANY = 20,
+        FIT = HFD_ENDED_BYTES_MAX / BIG
+    };
+    static char big[BIG];
+    struct fixture *fx = *state;
+    char id[8];
+    struct hfd_ended_row row = {.kind = HFD_KIND_CLUSTER,
+                                .adapter = S("dns"),
+                                .fleet_id = S("f"),
+                                .name = S("n"),
+                                .provider = S("p"),
+                                .cluster = S("c"),
+                                .counts = S("x"),
+                                .objects = {big, BIG}};
+
+    memset(big, 'o', BIG);
+    row.about = HFD_ABOUT_CLUSTER;
+    row.id = S("no-resource");
+    row.instance = 1000;
+    assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 10, NULL), HFD_OK);
+    row.about = HFD_ABOUT_RESOURCE;
+    for (row.instance = 1; row.instance <= MANY; row.instance++) {
+        (void)snprintf(id, sizeof(id), "r%d", (int)row.instance);
+        row.id = hfd_slice_of(id);
+        assert_int_equal(hfd_ended_row_put(&fx->tx, &row, 10, NULL), HFD_OK);
+    }
+    assert_int_equal(kept_bytes(fx, "no-resource", HFD_ABOUT_CLUSTER, 1000), 0);
+    for (int i = 1; i <= MANY; i++) {
+        (void)snprintf(id, sizeof(id), "r%d", i);
+        assert_int_equal(kept_bytes(fx, id, HFD_ABOUT_RESOURCE, i), i > MANY - FIT ? BIG : 0);
+    }
 }
 
 /* A subject that is there again has no tombstone, and keeps its history. */
@@ -1603,12 +1671,11 @@ static void damaged_rows_are_told(void **state)
 /* Tables with checksums, a row of each, and its key in messages. */
 static const struct summed {
     const char *table, *key, *free; /* a column that no checksum covers */
-    const struct hfd_sum_table *sums;
 } summed[] = {
-    {"fleet", "'c1' of table 'fleet'", "seq", &hfd_fleet_sums},
-    {"report", "'c1/dns' of table 'report'", "", &hfd_report_sums},
-    {"resource", "'g1' of table 'resource'", "", &hfd_resource_sums},
-    {"part", "'g1/c1' of table 'part'", "", &hfd_part_sums},
+    {"fleet", "'c1' of table 'fleet'", "seq"},
+    {"report", "'c1/dns' of table 'report'", ""},
+    {"resource", "'g1' of table 'resource'", "cause"},
+    {"part", "'g1/c1' of table 'part'", ""},
 };
 #define SUMMED (sizeof(summed) / sizeof(summed[0]))
 
@@ -1849,10 +1916,178 @@ static void damaged_times_are_told(void **state)
     assert_true(next_us == INT64_MAX);
 }
 
+/* ---- descriptions ---- */
+
+/* Finds the column of a description; NULL = it has none of that name. */
+static const struct hfd_col *col_of(const struct hfd_table *table, hfd_slice name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (hfd_slice_eq(hfd_slice_of(table->cols[i].name), name))
+            return &table->cols[i];
+    return NULL;
+}
+
+static const char *type_of(const struct hfd_col *col)
+{
+    const bool postgres = test_on_postgres();
+
+    if (col->type == HFD_COL_TEXT)
+        return postgres ? "text" : "TEXT";
+    if (hfd_col_is_text(col))
+        return postgres ? "blob" : "BLOB"; /* a domain */
+    return postgres ? "bigint" : "BIGINT";
+}
+
+/* Compares a description with the catalogue of the database. The order of columns means nothing. */
+static void assert_described(struct fixture *fx, const struct hfd_table *table)
+{
+    static const char sqlite[] = "SELECT name, type, \"notnull\" FROM pragma_table_info(?1)";
+    static const char postgres[] =
+        "SELECT a.attname::text, format_type(a.atttypid, a.atttypmod),"
+        " CASE WHEN a.attnotnull THEN 1 ELSE 0 END::bigint FROM pg_catalog.pg_attribute a"
+        " JOIN pg_catalog.pg_class c ON c.oid = a.attrelid"
+        " WHERE c.relname = ?1 AND c.relnamespace = current_schema()::regnamespace"
+        " AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''";
+    const char *sql = test_on_postgres() ? postgres : sqlite;
+    struct hfd_stmt *st;
+    size_t found = 0;
+    bool row;
+
+    assert_int_equal(hfd_db_prepare(fx->tx.db, sql, &st, NULL), HFD_OK);
+    hfd_stmt_text(st, 1, hfd_slice_of(table->name));
+    while (hfd_stmt_step(st, &row, &fx->err) == HFD_OK && row) {
+        const hfd_slice name = hfd_stmt_col_text(st, 0, &fx->mem);
+        const hfd_slice type = hfd_stmt_col_text(st, 1, &fx->mem);
+        const bool required = hfd_stmt_col_i64(st, 2) != 0;
+        const struct hfd_col *col = col_of(table, name);
+
+        if (col == NULL)
+            fail_msg("the description of %s lacks column %.*s", table->name, HFD_SLICE_FMT(name));
+        if (!hfd_slice_is(type, type_of(col)) && !hfd_slice_is(type, "INTEGER"))
+            fail_msg("%s.%s is of type %.*s", table->name, col->name, HFD_SLICE_FMT(type));
+        if (required == hfd_col_is_null(col) && !hfd_slice_is(type, "INTEGER"))
+            fail_msg("%s.%s may%s be NULL", table->name, col->name, required ? " not" : "");
+        found++;
+    }
+    hfd_stmt_done(st);
+    assert_int_equal(found, table->count);
+}
+
+static void descriptions_are_the_schema(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < hfd_move_tables_count; i++)
+        assert_described(fx, hfd_move_tables[i].table);
+    assert_described(fx, &hfd_replica_table);
+    assert_described(fx, &hfd_lease_table);
+    assert_described(fx, &hfd_settings_table);
+}
+
+struct thing {
+    int64_t seq;
+    hfd_slice first, second, doc;
+};
+#define THING(type, member) HFD_COL(struct thing, type, #member, member)
+static const struct hfd_col thing_cols[] = {{THING(I64, seq), .marks = HFD_COL_PRIMARY},
+                                            {THING(TEXT, first)},
+                                            {THING(TEXT, second)},
+                                            {THING(NONE, doc), .marks = HFD_COL_OWN, .head = "''"},
+                                            {.name = "sum", .type = HFD_COL_SUM}};
+static const struct hfd_table thing_table = {HFD_TABLE("thing", struct thing, "thing", thing_cols),
+                                             .key = 1, .keys = 2};
+
+static void texts_are_made_of_the_table(void **state)
+{
+    static struct {
+        struct hfd_query query;
+        const char *expected;
+    } cases[] = {
+        {{.table = &thing_table, .text = HFD_SQL_GET},
+         "SELECT seq, first, second, doc, sum FROM thing WHERE first = ?1 AND second = ?2"},
+        {{.table = &thing_table, .text = HFD_SQL_PUT},
+         "INSERT INTO thing (seq, first, second, doc, sum) VALUES (?1, ?2, ?3, ?4, ?5)"
+         " ON CONFLICT (first, second) DO UPDATE SET seq = excluded.seq, doc = excluded.doc,"
+         " sum = excluded.sum"},
+        {{.table = &thing_table, .text = HFD_SQL_UPDATE, .marks = HFD_COL_OWN},
+         "UPDATE thing SET doc = ?3 WHERE first = ?1 AND second = ?2"},
+        {{.table = &thing_table, .text = "@heads"}, "seq, first, second, '', sum"},
+        {{.table = &thing_table, .text = "@primary (@behind) @last"}, "seq (?2) seq DESC"},
+        {{.table = &hfd_part_table, .text = "@primary (@behind) @last."},
+         "guresid, fleet_id (?2, ?3) guresid DESC, fleet_id DESC."},
+        {{.table = &thing_table, .text = ""}, ""},
+    };
+    const char *sql, *again;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(hfd_query_sql(&cases[i].query, &sql, NULL), HFD_OK);
+        assert_string_equal(sql, cases[i].expected);
+        assert_int_equal(hfd_query_sql(&cases[i].query, &again, NULL), HFD_OK);
+        assert_ptr_equal(sql, again);
+    }
+}
+
+static struct hfd_query raced = {.table = &thing_table, .text = HFD_SQL_GET};
+
+static void *make_text(void *ctx)
+{
+    const char **out = ctx;
+
+    assert_int_equal(hfd_query_sql(&raced, out, NULL), HFD_OK);
+    return NULL;
+}
+
+/* The address of a text finds its statement. */
+static void threads_make_one_text(void **state)
+{
+    pthread_t threads[8];
+    const char *made[8];
+
+    (void)state;
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_text, &made[i]), 0);
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_ptr_equal(made[i], made[0]);
+    }
+}
+
+/* Each place of a checksum is given once, without gaps: two columns would hide each other. */
+static void places_in_checksums_are_unique(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < hfd_move_tables_count; t++) {
+        const struct hfd_table *table = hfd_move_tables[t].table;
+        unsigned seen[2][2] = {{0}}, count[2][2] = {{0}}; /* sum and doc, numbers and texts */
+
+        for (size_t i = 0; i < table->count; i++) {
+            const struct hfd_col *col = &table->cols[i];
+            const unsigned places[2] = {col->sum, col->doc};
+
+            for (int doc = 0; doc < 2; doc++) {
+                unsigned *bits = &seen[doc][hfd_col_is_text(col)];
+
+                if (places[doc] == 0)
+                    continue;
+                assert_int_equal(*bits >> places[doc] & 1u, 0);
+                *bits |= 1u << places[doc];
+                count[doc][hfd_col_is_text(col)]++;
+            }
+        }
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(seen[i / 2][i % 2], (2u << count[i / 2][i % 2]) - 2u);
+    }
+}
+
 int main(void)
 {
 #define RULE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
+        RULE(descriptions_are_the_schema),
+        RULE(places_in_checksums_are_unique),
+        cmocka_unit_test(texts_are_made_of_the_table),
+        cmocka_unit_test(threads_make_one_text),
         RULE(fleet_row_comes_back_whole),
         RULE(judgement_changes_conditions_alone),
         RULE(unreconciled_are_counted),
@@ -1877,6 +2112,7 @@ int main(void)
         RULE(tombstones_are_bounded),
         RULE(a_tombstone_is_lifted),
         RULE(ended_instances_are_bounded),
+        RULE(kept_objects_are_bounded_over_all),
         RULE(an_older_history_is_numbered),
         RULE(past_keeps_the_last),
         RULE(past_of_other_sizes),

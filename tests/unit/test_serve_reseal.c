@@ -8,10 +8,10 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/core/keyring_file.h"
-#include "driver/core/reseal.h"
+#include "driver/core/ring_check.h"
 #include "driver/replica/keeper_int.h"
 #include "store/migrate.h"
-#include "store/rows_ring_key.h"
+#include "store/rows_replica.h"
 #include "tests/lib/place.h"
 #include "tests/lib/world.h"
 

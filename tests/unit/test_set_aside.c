@@ -1,5 +1,5 @@
-/* driver/backend/remote/set_aside.c: work that is left alone for a while. */
-#include "driver/backend/remote/set_aside.h"
+/* driver/backend/remote/pace.c: work that is left alone for a while. */
+#include "driver/backend/remote/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

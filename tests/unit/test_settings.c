@@ -57,7 +57,7 @@ static hfd_slice show(const struct hfd_settings *s, bool origins, struct hfd_buf
     hfd_slice text;
 
     hfd_buf_init(b, 1 << 20);
-    hfd_settings_show(s, origins, b);
+    hfd_settings_show(s, &(struct hfd_settings_form){.origins = origins}, b);
     assert_int_equal(hfd_buf_finish(b, &text, NULL), HFD_OK);
     return text;
 }
@@ -213,7 +213,8 @@ static const struct {
     {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfig: ''}}}", {0}, {0}}, "hypershift.management", {":1: hypershift.management.west.kubeconfig: ", "in-cluster"}},
     {{"hypershift: {kubeconfig: /a, management: {west: {kubeconfig: /w}, west.kubeconfig: /v}}", {0}, {0}}, "hypershift.management", {":1: ", "west is given twice"}},
     {{NULL, {"HFD_HYPERSHIFT_MANAGEMENT=/w"}, {0}}, "hypershift.management", {"expected one entry at a time: HFD_HYPERSHIFT_MANAGEMENT_NAME_KUBECONFIG=FILE"}},
-    {{"hypershift: {retry_min: 10s, retry_max: 5s}", {0}, {0}}, NULL, {"expected hypershift.retry_min to be no more than hypershift.retry_max, got 10s to 5s"}},
+    {{"driver: {estimate.create: 15m, deadline.create: 5m}", {0}, {0}}, NULL, {"expected driver.estimate.create to be no more than driver.deadline.create, got 15m to 5m"}},
+    {{"driver.estimate.delete: 2h", {0}, {0}}, "driver.estimate.delete", {":1: driver.estimate.delete: ", "no more than driver.deadline.delete, got 2h to 1h"}},
 
     /* Bad values: the place, the key, what was expected, what came. */
     {{"\n\nhttp:\n  body_max: 1023\n", {0}, {0}}, "http.body_max", {":4: http.body_max: ", "from 1KiB to 16MiB", "\"1023\""}},
@@ -650,7 +651,7 @@ static void settings_limits_are_exact(void **state)
 /* Help names every setting once in each form, so nothing of the table is left out. */
 static void settings_help_is_complete(void **state)
 {
-#define KEY_(key, member, type, def, min, max, text) {key, text},
+#define KEY_(key, member, type, def, min, max, text, ...) {key, text},
     static const char *const rows[][2] = {HFD_SETTING_LIST(KEY_)};
 #undef KEY_
     struct hfd_buf plain, table;
@@ -699,6 +700,24 @@ static int remove_dir(void **state)
     return rmdir(dir);
 }
 
+/* The manual's list of files has each setting whose text speaks of a file, once. */
+static void settings_files_are_all_listed(void **state)
+{
+#define TEXT_(key, member, type, def, min, max, text, ...) text,
+    static const char *const texts[] = {HFD_SETTING_LIST(TEXT_)};
+#undef TEXT_
+
+    (void)state;
+    for (int which = 0; which < HFD_SETTING_COUNT; which++) {
+        size_t listed = 0;
+
+        for (size_t i = 0; i < hfd_setting_file_count; i++)
+            listed += (int)hfd_setting_files[i].which == which;
+        if (listed != (strstr(texts[which], "file") != NULL))
+            fail_msg("%s: %zu times in the list", hfd_setting_key((enum hfd_setting)which), listed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -713,6 +732,7 @@ int main(void)
         cmocka_unit_test(settings_hostile_sizes_are_refused),
         cmocka_unit_test(settings_limits_are_exact),
         cmocka_unit_test(settings_help_is_complete),
+        cmocka_unit_test(settings_files_are_all_listed),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -2,12 +2,12 @@
  * The built-in adapters of two replicas on one store: the demo adapters and the HyperShift
  * adapter's view of the store. Each replica has a clock of its own, moved by hand.
  */
-#include "driver/adapters/demo_int.h"
-#include "driver/adapters/hypershift/fleet_store.h"
+#include "driver/adapters/demo.h"
+#include "driver/adapters/hypershift/fleet.h"
 #include "driver/replica/keeper_int.h"
 #include "store/migrate.h"
+#include "store/rows_resource.h"
 #include "tests/lib/world.h"
-#include "store/rows_part.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,7 @@
  * The rules of EMCO's status query as tables: statuses, parameters and filters, the state history,
  * the order and the form of the document.
  */
-#include "driver/status/kept.h"
-#include "driver/status/view.h"
+#include "driver/status/status.h"
 
 #include "driver/base/clock.h"
 
@@ -56,6 +55,10 @@ static void test_objects_are_read(void **state)
         {"{\"name\":\"a\",\"cluster-provider\":\"p\",\"cluster\":\"c\",\"rsync-status\":\"Retrying\"}",
          "", "", "", "p", "c", HFD_RSYNC_RETRYING, HFD_PRESENCE_UNKNOWN, true, false},
         {"{\"name\":\"a\",\"rsync-status\":\"Deleted\",\"present\":\"yes\",\"GVK\":7}",
+         "", "", "", "", "", HFD_RSYNC_TERMINATED, HFD_PRESENCE_UNKNOWN, true, false},
+        {"{\"name\":\"a\",\"rsync-status\":\"Instantiated\"}",
+         "", "", "", "", "", HFD_RSYNC_APPLIED, HFD_PRESENCE_UNKNOWN, true, false},
+        {"{\"name\":\"a\",\"rsync-status\":\"deleted\"}",
          "", "", "", "", "", -1, HFD_PRESENCE_UNKNOWN, true, false},
         {"{\"name\":\"a\",\"observed-only\":true,\"present\":true}",
          "", "", "", "", "", -1, HFD_PRESENCE_PRESENT, true, true},
@@ -341,10 +344,27 @@ static void test_phases(void **state)
 
 static void test_progress(void **state)
 {
+    /* clang-format off */
+    static const struct {
+        struct hfd_status_share share;
+        int64_t want;
+    } rows[] = {
+        /* rsync                terminating counts done own */
+        {{HFD_RSYNC_APPLIED,    false, true,  false, -1},  0},
+        {{HFD_RSYNC_APPLIED,    false, true,  false, 10},  10},
+        {{HFD_RSYNC_APPLIED,    false, true,  true,  10},  100},
+        {{HFD_RSYNC_APPLIED,    false, true,  false, 170}, 100},
+        {{HFD_RSYNC_PENDING,    false, false, false, 100}, 0},
+        {{HFD_RSYNC_PENDING,    false, true,  false, 40},  40},
+        {{HFD_RSYNC_TERMINATED, false, true,  true,  100}, 0},
+        {{HFD_RSYNC_TERMINATED, true,  true,  false, -1},  100},
+        {{HFD_RSYNC_APPLIED,    true,  true,  false, 100}, 0},
+    };
+    /* clang-format on */
+
     (void)state;
-    assert_int_equal(hfd_status_progress((const int64_t[]){1, 2, 0, 0, 0}, false), 66);
-    assert_int_equal(hfd_status_progress((const int64_t[]){1, 2, 0, 0, 1}, true), 25);
-    assert_int_equal(hfd_status_progress((const int64_t[]){0, 0, 0, 0, 0}, false), 100);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(hfd_status_percent(&rows[i].share), rows[i].want);
 }
 
 /* ---- parameters ---- */
@@ -675,8 +695,8 @@ static void test_document_of_nothing(void **state)
 
     (void)state;
     expect_document(none, view,
-                    "{\"name\":\"r\",\"state\":{\"Actions\":[]},\"status\":\"Terminated\",\"apps\":"
-                    "[]}");
+                    "{\"name\":\"r\",\"state\":{\"Actions\":[]},\"status\":\"Terminated\","
+                    "\"rsync-status\":{},\"apps\":[]}");
 }
 
 /* One app in two places, and two apps. */

@@ -5,13 +5,13 @@
 
 #include "driver/base/metrics.h"
 #include "store/rows_fleet.h"
-#include "store/rows_part.h"
+#include "store/rows_resource.h"
 #include "store/search.h"
 #include "store/sqlite/folder.h"
 #include "store/txn.h"
 #include "store/unit.h"
-#include "tests/lib/place.h"
 #include "tests/lib/contains.h"
+#include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>

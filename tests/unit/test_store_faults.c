@@ -6,7 +6,6 @@
 #include "store/store.h"
 
 #include "driver/base/log.h"
-#include "store/rows_part.h"
 #include "store/rows_resource.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"

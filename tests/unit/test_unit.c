@@ -8,9 +8,10 @@
 
 #include "driver/base/log.h"
 #include "store/migrate.h"
+#include "store/row_io.h"
 #include "store/rows_fleet.h"
-#include "store/rows_part.h"
 #include "store/rows_report.h"
+#include "store/rows_resource.h"
 #include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
 
@@ -49,7 +50,7 @@ static int setup(void **state)
     assert_int_equal(test_db_open(fx->base, HFD_DB_WRITER, &fx->tx.db, NULL), HFD_OK);
     assert_int_equal(hfd_migrate(fx->tx.db, hfd_migrations, hfd_migrations_count, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin(fx->tx.db, NULL), HFD_OK);
-    assert_int_equal(hfd_unit_init(&fx->unit, NULL), HFD_OK);
+    assert_int_equal(hfd_unit_init(&fx->unit, HFD_UNIT_BYTES_MAX, NULL), HFD_OK);
     fx->tx.writable = true;
     fx->tx.unit = &fx->unit;
     hfd_arena_init(&fx->mem, 4 << 20);
@@ -238,7 +239,7 @@ static void the_next_job_has_the_rows(void **state)
     change_cluster(fx);
     assert_int_equal(hfd_unit_write(&fx->tx, NULL), HFD_OK);
     assert_int_equal(
-        hfd_row_run(&fx->tx, "DELETE FROM fleet WHERE id = ?1", S("c1"), HFD_SLICE_NONE, NULL),
+        hfd_query_run(&fx->tx, hfd_fleet_table.remove, HFD_ARGS(hfd_arg_text(S("c1"))), NULL),
         HFD_OK);
     hfd_unit_next(&fx->unit);
     assert_int_equal(get_cluster(fx).generation, 2);

@@ -90,12 +90,70 @@ static void long_and_odd_urls_are_refused(void **state)
     assert_int_equal(hfd_url_check(HFD_SLICE_NONE, &err), HFD_INVALID);
 }
 
+/* The parsed host decides what this machine is. The first characters of the URL do not. */
+static void this_machine_is_told_by_the_parsed_host(void **state)
+{
+    static const struct {
+        const char *url;
+        bool here;
+    } cases[] = {
+        {"http://127.0.0.1", true},
+        {"http://127.0.0.1:8080/x", true},
+        {"https://127.200.3.4/", true},
+        {"http://localhost", true},
+        {"http://LocalHost:80", true},
+        {"http://[::1]", true},
+        {"http://[::1]:80/", true},
+        {"http://[0:0:0:0:0:0:0:1]/", true},
+        {"http://127.0.0.1.evil.example:80", false},
+        {"http://127.evil.example:6443", false},
+        {"http://127.0.0.1:80.evil.example", false},
+        {"http://127.0.0.1:@evil.example", false},
+        {"http://127.0.0.1@evil.example", false},
+        {"http://evil.example/@127.0.0.1", false},
+        {"http://evil.example?127.0.0.1", false},
+        {"http://evil.example#@localhost", false},
+        {"http://localhost.evil.invalid/", false},
+        {"http://localhost:80@evil.example", false},
+        {"http://localhostess", false},
+        {"http://xlocalhost", false},
+        {"http://localhost.", false},
+        {"http://[::1].evil.example", false},
+        {"http://[::1]evil.example", false},
+        {"http://[::1", false},
+        {"http://[::2]", false},
+        {"http://[::]", false},
+        {"http://[::ffff:127.0.0.1]", false},
+        {"http://[::ffff:8.8.8.8]", false},
+        {"http://[::127.0.0.1]", false},
+        {"http://[::1%25lo]", false},
+        {"http://127.1", false},
+        {"http://2130706433", false},
+        {"http://0x7f.0.0.1", false},
+        {"http://0177.0.0.1", false},
+        {"http://0.0.0.0", false},
+        {"http://128.0.0.1", false},
+        {"http://0127.0.0.1", false},
+        {"localhost", false},
+        {"http:localhost", false},
+        {"http://", false},
+        {"", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (hfd_url_is_loopback(hfd_slice_of(cases[i].url)) != cases[i].here)
+            fail_msg("%s: %s", cases[i].url, cases[i].here ? "is not here" : "is here");
+    assert_false(hfd_url_is_loopback(HFD_SLICE("http://localhost\0.evil/")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base_urls_are_checked_by_form),
         cmocka_unit_test(a_refusal_quotes_nothing),
         cmocka_unit_test(long_and_odd_urls_are_refused),
+        cmocka_unit_test(this_machine_is_told_by_the_parsed_host),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "driver/base/clock.h"
-#include "driver/fleet/vocabulary.h"
+#include "driver/fleet/condition.h"
 
 static struct hfd_arena mem;
 

@@ -45,6 +45,10 @@ static struct hfd_condition ill[] = {
      .reason = HFD_SLICE("Crash"),
      .message = HFD_SLICE("out of disk")},
 };
+static struct hfd_condition finalized[] = {
+    {.type = HFD_SLICE("Finalized"), .status = HFD_STATUS_TRUE},
+    {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE},
+};
 static struct hfd_condition aggregated[] = {
     {.type = HFD_SLICE("DnsSuccessful"),
      .status = HFD_STATUS_FALSE,
@@ -64,6 +68,7 @@ struct fixture {
     struct hfd_part_report reports[4];
     struct hfd_part_view parts[5];
     struct hfd_outcome_input in;
+    hfd_slice cause;
 };
 
 static int setup(void **state)
@@ -107,9 +112,18 @@ static void says(struct fixture *fx, const char *want)
 {
     hfd_slice got;
 
-    assert_int_equal(hfd_waiting_say(&fx->in, T, &fx->mem, &got), HFD_OK);
+    assert_int_equal(hfd_waiting_say(&fx->in, T, &fx->mem, &got, &fx->cause), HFD_OK);
     if (!hfd_slice_is(got, want))
         fail_msg("got  \"%.*s\"\nwant \"%s\"", HFD_SLICE_FMT(got), want);
+}
+
+static void causes(struct fixture *fx, const char *want)
+{
+    hfd_slice got;
+
+    assert_int_equal(hfd_waiting_say(&fx->in, T, &fx->mem, &got, &fx->cause), HFD_OK);
+    if (!hfd_slice_is(fx->cause, want))
+        fail_msg("got  \"%.*s\"\nwant \"%s\"", HFD_SLICE_FMT(fx->cause), want);
 }
 
 /* One part: its adapters with time and words, and how many are done. */
@@ -183,6 +197,43 @@ static void waiting_for_parts(void **state)
              "Finalized), and hypershift (has not reported); 1 of 4 adapters is done");
 }
 
+/* The cause of a wait is about what the message tells first: the adapter, and its reason. */
+static void waiting_has_a_cause(void **state)
+{
+    static struct hfd_condition vague[] = {
+        {.type = HFD_SLICE("Available"), .status = HFD_STATUS_FALSE},
+        {.type = HFD_SLICE("Health"), .status = HFD_STATUS_TRUE}};
+    struct fixture *fx = *state;
+    struct hfd_part_view stranger = {.kind = HFD_KIND_NODEPOOL, .name = HFD_SLICE("p")};
+    const struct hfd_stranger strangers[] = {{HFD_SLICE("r2"), &stranger}};
+
+    causes(fx, "dns WaitingForDelegation zone x is not delegated");
+    fx->reports[1] = (struct hfd_part_report)REPORT("dns", 2, ill);
+    causes(fx, "dns Crash out of disk");
+    fx->reports[1] = (struct hfd_part_report)REPORT("dns", 2, vague);
+    causes(fx, "dns NoReason");
+    fx->reports[1].observed_generation = 1;
+    causes(fx, "dns OldGeneration has reported on generation 1 of 2");
+    fx->reports[1] = (struct hfd_part_report)REPORT("dns", 2, done);
+    causes(fx, "hypershift NotReported has not reported");
+    fx->reports[2] = (struct hfd_part_report)REPORT("hypershift", 2, done);
+    fx->parts[0].report_count = 3;
+    causes(fx, "hyperfleet AwaitingAggregation");
+    fx->parts[0].pending = true;
+    causes(fx, "hyperfleet NotTakenUp");
+    fx->in.trouble = HFD_SLICE("HyperFleet answered 503");
+    causes(fx, "hyperfleet RemoteTrouble HyperFleet answered 503");
+    fx->in.trouble = HFD_SLICE("");
+    fx->in.state = HFD_STATE_DELETING;
+    causes(fx, "validation NotReported has not reported Finalized");
+    for (size_t i = 0; i < 3; i++)
+        fx->reports[i].conditions = (struct hfd_conditions){finalized, 2};
+    causes(fx, "hyperfleet AwaitingRemoval");
+    fx->in.strangers = strangers;
+    fx->in.stranger_count = 1;
+    causes(fx, "hyperfleet NodepoolsRemain");
+}
+
 /* Long texts are cut between characters, and how many are done still stands at the end. */
 static void waiting_is_cut(void **state)
 {
@@ -201,7 +252,7 @@ static void waiting_is_cut(void **state)
         fx->parts[i].name = (hfd_slice){text, sizeof(text)};
         fx->parts[i].report_count = 0;
     }
-    assert_int_equal(hfd_waiting_say(&fx->in, T, &fx->mem, &got), HFD_OK);
+    assert_int_equal(hfd_waiting_say(&fx->in, T, &fx->mem, &got, &fx->cause), HFD_OK);
     assert_true(got.len <= HFD_WAITING_MAX_BYTES && got.len > HFD_WAITING_MAX_BYTES - 10);
     assert_memory_equal(got.p + got.len - strlen(end), end, strlen(end));
     for (size_t i = 0; i < got.len; i++) {
@@ -218,9 +269,8 @@ static void waiting_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(waiting_for_adapters), TEST(waiting_says_what_is_usual),
-        TEST(waiting_names_others), TEST(waiting_for_parts),
-        TEST(waiting_is_cut),
+        TEST(waiting_for_adapters), TEST(waiting_says_what_is_usual), TEST(waiting_names_others),
+        TEST(waiting_for_parts),    TEST(waiting_has_a_cause),        TEST(waiting_is_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,12 @@
 /*
- * The look through the write-ahead log (store/sqlite/wal.h). A log of several commits is flipped,
- * cut and torn at every frame. No commit that was on disk is dropped without a word, and no cut
- * or torn end is called damage.
+ * The look through the write-ahead log (store/sqlite/folder.h). A log of several commits is
+ * flipped, cut and torn at every frame. No commit that was on disk is dropped without a word, and
+ * no cut or torn end is called damage.
  */
-#include "store/sqlite/wal.h"
+#include "store/sqlite/folder.h"
 
 #include "driver/base/log.h"
 #include "store/db.h"
-#include "store/sqlite/folder.h"
 #include "tests/lib/tmpdir.h"
 
 #include <fcntl.h>

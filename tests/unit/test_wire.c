@@ -2,10 +2,10 @@
  * Documents of a remote HyperFleet of every generation, hostile ones too, and what answers
  * mean.
  */
-#include "driver/backend/remote/verdict.h"
+#include "driver/backend/remote/observe.h"
 #include "driver/backend/remote/pass.h"
-#include "tests/lib/contains.h"
 #include "store/rows_report.h"
+#include "tests/lib/contains.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -309,13 +309,16 @@ static void problems(void **state)
     (void)snprintf(longer, sizeof(longer), "{\"detail\":\"%0*d\"}", 700, 0);
     assert_int_equal(hfd_wire_problem_read(hfd_slice_of(longer), &fx->mem, &p, NULL), HFD_OK);
     assert_true(p.words.len <= 240);
-    assert_slice(hfd_wire_tidy(S("a\xc3\xa4"), 2, &fx->mem), "a");
+    assert_int_equal(
+        hfd_wire_problem_read(S("{\"detail\":\"a\\u001b\\u202eb\"}"), &fx->mem, &p, NULL), HFD_OK);
+    assert_slice(p.words, "a  b");
 }
 
 #define GET HFD_REMOTE_GET
 #define POST HFD_REMOTE_POST
 #define PATCH HFD_REMOTE_PATCH
 #define DEL HFD_REMOTE_DELETE
+#define P "{\"code\":\"HYPERFLEET-VAL-000\"}"
 
 /* clang-format off */
 static const struct {
@@ -328,38 +331,38 @@ static const struct {
     {GET,   0,   NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
     {GET,   200, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
     {GET,   200, " {} \n",                        HFD_ON_WELL,    HFD_REMOTE_WELL},
-    {GET,   200, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
-    {GET,   200, "{\"id\":\"x\"",                 HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {GET,   200, NULL,                            HFD_ON_FOREIGN,   HFD_REMOTE_ILL},
+    {GET,   200, "{\"id\":\"x\"",                 HFD_ON_FOREIGN,   HFD_REMOTE_ILL},
     {POST,  201, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
     {DEL,   202, "{}",                            HFD_ON_WELL,    HFD_REMOTE_WELL},
     {DEL,   204, "",                              HFD_ON_WELL,    HFD_REMOTE_WELL},
-    {GET,   204, "",                              HFD_ON_LATER,   HFD_REMOTE_WELL},
+    {GET,   204, "",                              HFD_ON_FOREIGN,   HFD_REMOTE_WELL},
     {GET,   301, "{}",                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
     {POST,  307, "{}",                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
-    {POST,  400, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
-    {PATCH, 413, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
-    {POST,  422, "{}",                            HFD_ON_INVALID, HFD_REMOTE_WELL},
-    {GET,   400, "{}",                            HFD_ON_LATER,   HFD_REMOTE_WELL},
-    {GET,   401, "{}",                            HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
-    {DEL,   403, NULL,                            HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
+    {POST,  400, P,                               HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {PATCH, 413, P,                            HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {POST,  422, P,                               HFD_ON_INVALID, HFD_REMOTE_WELL},
+    {GET,   400, P,                               HFD_ON_LATER,   HFD_REMOTE_WELL},
+    {GET,   401, P,                               HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
+    {DEL,   403, P,                               HFD_ON_REFUSED, HFD_REMOTE_REFUSES},
     {GET,   404, "{\"code\":\"HYPERFLEET-NTF-001\"}", HFD_ON_MISSING, HFD_REMOTE_WELL},
     {GET,   404, "{\"code\":\"HYPERFLEET-NTF-000\"}", HFD_ON_WRONG, HFD_REMOTE_WRONG},
-    {GET,   404, "{\"message\":\"no Route\"}",    HFD_ON_MISSING, HFD_REMOTE_WRONG}, /* whose word it is has to be found out */
-    {GET,   404, NULL,                            HFD_ON_WRONG,   HFD_REMOTE_WRONG},
-    {PATCH, 405, NULL,                            HFD_ON_UNABLE,  HFD_REMOTE_WELL},
-    {DEL,   405, NULL,                            HFD_ON_UNABLE,  HFD_REMOTE_WELL},
+    {GET,   404, "{\"message\":\"no Route\"}",    HFD_ON_FOREIGN, HFD_REMOTE_WRONG},
+    {GET,   404, NULL,                            HFD_ON_FOREIGN,  HFD_REMOTE_WRONG},
+    {PATCH, 405, "",                              HFD_ON_UNABLE,  HFD_REMOTE_WELL},
+    {DEL,   405, "",                              HFD_ON_UNABLE,  HFD_REMOTE_WELL},
     {DEL,   501, "{\"code\":\"HYPERFLEET-INT-003\"}", HFD_ON_UNABLE, HFD_REMOTE_WELL},
-    {GET,   405, NULL,                            HFD_ON_LATER,   HFD_REMOTE_WELL},
-    {POST,  408, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {GET,   405, NULL,                            HFD_ON_FOREIGN,   HFD_REMOTE_WELL},
+    {POST,  408, NULL,                            HFD_ON_FOREIGN,   HFD_REMOTE_ILL},
     {POST,  409, "{\"code\":\"HYPERFLEET-CNF-001\"}", HFD_ON_TAKEN, HFD_REMOTE_WELL},
     {POST,  409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_REMOTE_WELL},
     {PATCH, 409, "{\"code\":\"HYPERFLEET-CNF-003\"}", HFD_ON_LEAVING, HFD_REMOTE_WELL},
-    {DEL,   409, "{\"detail\":\"others refer to it\"}", HFD_ON_LATER, HFD_REMOTE_WELL},
-    {GET,   410, "{}",                            HFD_ON_MISSING, HFD_REMOTE_WELL},
-    {POST,  429, "{}",                            HFD_ON_LATER,   HFD_REMOTE_ILL},
-    {POST,  500, "{}",                            HFD_ON_LATER,   HFD_REMOTE_ILL},
-    {DEL,   503, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
-    {GET,   101, NULL,                            HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {DEL,   409, P,                               HFD_ON_LATER, HFD_REMOTE_WELL},
+    {GET,   410, P,                               HFD_ON_MISSING, HFD_REMOTE_WELL},
+    {POST,  429, P,                               HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {POST,  500, P,                               HFD_ON_LATER,   HFD_REMOTE_ILL},
+    {DEL,   503, NULL,                            HFD_ON_FOREIGN,   HFD_REMOTE_ILL},
+    {GET,   101, NULL,                            HFD_ON_FOREIGN,   HFD_REMOTE_ILL},
 };
 /* clang-format on */
 
@@ -384,6 +387,97 @@ static void verdicts(void **state)
                      (int)hfd_remote_verdict_of(answers[i].method, &a, &p),
                      (int)hfd_remote_health_of(&a));
     }
+}
+
+/*
+ * Without a problem of the same status an answer is no word of HyperFleet, for any call. Only a
+ * DELETE may have a good answer without a body.
+ */
+static void foreign_answers(void **state)
+{
+    static const char *const bodies[] = {
+        "",
+        "<html>",
+        "{}",
+        "[]",
+        "\"x\"",
+        "{\"message\":\"no Route matched\"}",
+        "{\"code\":\"HYPERFLEET-VAL-000\"",
+        "{\"code\":\"VAL-000\"}",
+        "{\"code\":7}",
+        "{\"type\":\"about:blank\",\"title\":\"Payload Too Large\"}",
+        "{\"code\":\"HYPERFLEET-VAL-000\",\"status\":299}",
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"message\":\"m\"}",
+        P, /* of another type */
+    };
+    static const enum hfd_remote_method methods[] = {GET, POST, PATCH, DEL};
+    const size_t count = sizeof(bodies) / sizeof(bodies[0]);
+    struct fixture *fx = *state;
+
+    for (int status = 400; status <= 599; status++)
+        for (size_t b = 0; b < count; b++)
+            for (size_t m = 0; m < 4; m++) {
+                const struct hfd_remote_answer a = {.arrived = true,
+                                                    .status = status,
+                                                    .is_json = b > 1 && b < count - 1,
+                                                    .body = hfd_slice_of(bodies[b])};
+                const bool old = status == 405 && b == 0 && m > 1;
+                struct hfd_wire_problem p = {.no_route = false};
+
+                if (a.is_json)
+                    assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
+                if (hfd_remote_verdict_of(methods[m], &a, &p) !=
+                    (old ? HFD_ON_UNABLE : HFD_ON_FOREIGN))
+                    fail_msg("%d, %s, method %zu: %d", status, bodies[b], m,
+                             (int)hfd_remote_verdict_of(methods[m], &a, &p));
+            }
+}
+
+/* The verdict on a problem of HyperFleet. */
+static enum hfd_remote_verdict wanted(enum hfd_remote_method method, int status)
+{
+    static const struct {
+        int status;
+        enum hfd_remote_verdict of[4]; /* GET, POST, PATCH, DELETE */
+    } rows[] = {
+        {401, {HFD_ON_REFUSED, HFD_ON_REFUSED, HFD_ON_REFUSED, HFD_ON_REFUSED}},
+        {403, {HFD_ON_REFUSED, HFD_ON_REFUSED, HFD_ON_REFUSED, HFD_ON_REFUSED}},
+        {404, {HFD_ON_MISSING, HFD_ON_MISSING, HFD_ON_MISSING, HFD_ON_MISSING}},
+        {410, {HFD_ON_MISSING, HFD_ON_MISSING, HFD_ON_MISSING, HFD_ON_MISSING}},
+        {405, {HFD_ON_LATER, HFD_ON_INVALID, HFD_ON_UNABLE, HFD_ON_UNABLE}},
+        {501, {HFD_ON_LATER, HFD_ON_LATER, HFD_ON_UNABLE, HFD_ON_UNABLE}},
+        {409, {HFD_ON_LATER, HFD_ON_TAKEN, HFD_ON_LATER, HFD_ON_LATER}},
+        {408, {HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER}},
+        {425, {HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER}},
+        {429, {HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER, HFD_ON_LATER}},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].status == status)
+            return rows[i].of[method];
+    return status < 500 && (method == POST || method == PATCH) ? HFD_ON_INVALID : HFD_ON_LATER;
+}
+
+/* A problem of HyperFleet decides by the answer's status; what is busy is tried again. */
+static void words_of_hyperfleet(void **state)
+{
+    static const enum hfd_remote_method methods[] = {GET, POST, PATCH, DEL};
+    struct fixture *fx = *state;
+
+    for (int status = 400; status <= 599; status++)
+        for (size_t m = 0; m < 4; m++) {
+            struct hfd_remote_answer a = {.arrived = true, .status = status, .is_json = true};
+            struct hfd_wire_problem p;
+            char body[80];
+
+            (void)snprintf(body, sizeof(body), "{\"code\":\"HYPERFLEET-VAL-000\",\"status\":%d}",
+                           status);
+            a.body = hfd_slice_of(body);
+            assert_int_equal(hfd_wire_problem_read(a.body, &fx->mem, &p, NULL), HFD_OK);
+            if (hfd_remote_verdict_of(methods[m], &a, &p) != wanted(methods[m], status))
+                fail_msg("%d, method %zu: %d", status, m,
+                         (int)hfd_remote_verdict_of(methods[m], &a, &p));
+        }
 }
 
 /* Reading tells of short memory, and of nothing else. */
@@ -423,6 +517,8 @@ int main(void)
         TEST(reports),
         TEST(problems),
         TEST(verdicts),
+        TEST(foreign_answers),
+        TEST(words_of_hyperfleet),
         TEST(short_memory),
     };
 

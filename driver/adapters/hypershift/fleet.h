@@ -1,11 +1,33 @@
 /*
  * The HyperFleet that the adapter works for, behind a seam: the embedded one through the store
- * (fleet_store.h), or another one over its API (fleet_api.h). Thread: the adapter's, unless said.
+ * (fleet.h), or another one over its API (fleet_api.h). Thread: the adapter's, unless said.
+ *
+ * The embedded HyperFleet, through the store. Thread: the adapter's.
  */
 #ifndef HFD_HYPERSHIFT_FLEET_H
 #define HFD_HYPERSHIFT_FLEET_H
 
 #include "driver/adapters/hypershift/report.h"
+#include "driver/replica/keeper.h"
+
+struct hfd_driver;
+struct hfd_hs_fleet_ops;
+
+/**
+ * `store`, `driver` and `keeper` are set before the start, and borrowed; the rest belongs to the
+ * module.
+ */
+struct hfd_hs_fleet_store {
+    struct hfd_store *store;
+    const struct hfd_driver *driver;
+    struct hfd_keeper *keeper; /* only resources of its shards are worked for; NULL = all */
+    struct hfd_store_reader *reader;
+    struct hfd_hold hold; /* of the shard of the resource that was loaded last */
+    struct hfd_hold all;  /* at the last look */
+};
+
+/** The seam, with `impl` a struct hfd_hs_fleet_store. */
+extern const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops;
 
 /** Takes a cluster or nodepool that is there; borrows. @return false: no more is wanted */
 typedef bool hfd_hs_on_row_fn(void *ctx, const struct hfd_fleet_row *row);
@@ -54,8 +76,6 @@ struct hfd_hs_fleet {
     void *impl;
 };
 
-/** True unless the nodepool is being deleted or says `replicas: 0`. */
-bool hfd_hs_pool_wants_nodes(bool deleting, const json_t *spec);
 /** Sets work->validated: a report of the validation adapter has passed this generation. */
 HFD_MUST_CHECK hfd_rc hfd_hs_read_validated(struct hfd_hs_work *work, struct hfd_err *err);
 

@@ -1,13 +1,421 @@
 /* See fleet_api.h. */
 #include "driver/adapters/hypershift/fleet_api.h"
 
-#include "driver/adapters/hypershift/fleet_api_http.h"
-#include "driver/adapters/hypershift/fleet_api_send.h"
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/fleet.h"
+#include "driver/backend/remote/http.h"
+#include "driver/backend/remote/observe.h"
 #include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
+#include "driver/base/foreign.h"
+#include "driver/base/log.h"
+#include "driver/base/peer.h"
+#include "driver/base/rng.h"
+#include "driver/base/secret.h"
+#include "driver/kube/refusal.h"
+#include "store/rows_fleet.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+
+/* ---- fleet api http ---- */
+
+/* Requests of fleet_api.h, and what their answers mean. Thread: the adapter's. */
+
+/* The answer to a request. */
+struct hfd_hs_answer {
+    int status;
+    json_t *doc; /* of a good answer to GET; gives; NULL = none */
+};
+
+#define WAIT_US HFD_US_PER_S
+
+static int64_t mono_us(const struct hfd_hs_fleet_api *api)
+{
+    return hfd_clock_mono_us(api->config.http.clock);
+}
+
+/* No request until the pause is over: all would fail alike. */
+static hfd_rc close_api(struct hfd_hs_fleet_api *api, int64_t retry_after_us, struct hfd_err *err)
+{
+    int64_t pause_us;
+    uint32_t random;
+
+    hfd_rng_bytes(api->config.rng, &random, sizeof(random));
+    pause_us = hfd_kube_backoff_us(&api->config.pauses, ++api->failures, random);
+    api->closed_until_us = mono_us(api) + (retry_after_us > pause_us ? retry_after_us : pause_us);
+    return hfd_fail(err, HFD_IO, "%s", api->why);
+}
+
+static void on_done(struct hfd_remote_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+/* ---- what an answer means ---- */
+
+/* Says what is wrong with an answer that is not good. */
+static void say(struct hfd_hs_fleet_api *api, const struct hfd_remote_answer *a,
+                enum hfd_remote_verdict verdict, const struct hfd_wire_problem *problem)
+{
+    const char *between = problem->words.len > 0 ? ": " : "";
+    const char *hint = "";
+
+    if (!a->arrived) {
+        (void)snprintf(api->why, sizeof(api->why), "HyperFleet gave no answer: %s",
+                       a->failure != NULL ? a->failure : "unknown");
+        return;
+    }
+    if (verdict == HFD_ON_FOREIGN) {
+        hfd_peer_describe(
+            &(struct hfd_peer_foreign){"HyperFleet's", a->status, a->type, a->body.len == 0},
+            api->why, sizeof(api->why));
+        return;
+    }
+    if (a->status == 401)
+        hint = " (the token is missing or not valid: check remote.token_file)";
+    else if (a->status == 403)
+        hint = " (the token may not read clusters and report on them: it needs the scope adapter)";
+    else if (verdict == HFD_ON_WRONG)
+        hint = " (there is no HyperFleet API at this URL)";
+    else if (a->status >= 200 && a->status <= 299)
+        hint = " with a document that cannot be read";
+    (void)snprintf(api->why, sizeof(api->why), "HyperFleet answered %d%s%s%.*s", a->status, hint,
+                   between, HFD_SLICE_FMT(problem->words));
+    hfd_foreign_drop_halves(api->why);
+}
+
+static bool is_good(int status)
+{
+    return status >= 200 && status <= 299;
+}
+
+/* Takes a good answer. A report's answer is not read: 204 has none. */
+static hfd_rc take_good(const struct hfd_remote_request *r, const struct hfd_remote_answer *a,
+                        struct hfd_hs_answer *out, struct hfd_err *err)
+{
+    if (r->method != HFD_REMOTE_GET)
+        return a->is_json || a->body.len == 0 ? HFD_OK : HFD_MALFORMED;
+    return a->is_json ? hfd_json_parse(a->body, &out->doc, err) : HFD_MALFORMED;
+}
+
+/* Ends an exchange whose answer is not good. */
+static hfd_rc refuse(struct hfd_hs_fleet_api *api, const struct hfd_remote_call *call,
+                     const struct hfd_wire_problem *problem, struct hfd_err *err)
+{
+    const enum hfd_remote_verdict verdict =
+        hfd_remote_verdict_of(call->request.method, &call->answer, problem);
+
+    say(api, &call->answer, verdict, problem);
+    switch (verdict) {
+    case HFD_ON_MISSING:
+        return hfd_fail(err, HFD_NOT_FOUND, "%s", api->why);
+    case HFD_ON_INVALID:
+    case HFD_ON_TAKEN:
+    case HFD_ON_LEAVING:
+    case HFD_ON_UNABLE:
+        return hfd_fail(err, HFD_INVALID, "%s", api->why);
+    case HFD_ON_WELL:
+    case HFD_ON_LATER:
+    case HFD_ON_FOREIGN:
+    case HFD_ON_WRONG:
+    case HFD_ON_REFUSED:
+        break;
+    }
+    return close_api(api, call->answer.retry_after_us, err);
+}
+
+static hfd_rc take_answer(struct hfd_hs_fleet_api *api, const struct hfd_remote_call *call,
+                          struct hfd_arena *mem, struct hfd_hs_answer *out, struct hfd_err *err)
+{
+    const struct hfd_remote_answer *a = &call->answer;
+    struct hfd_wire_problem problem = {.no_route = false};
+    hfd_rc rc = HFD_OK;
+
+    out->status = a->status;
+    if (a->arrived && is_good(a->status)) {
+        rc = take_good(&call->request, a, out, err);
+        if (rc == HFD_OK || rc == HFD_NOMEM)
+            return rc;
+    } else if (a->arrived && a->is_json) {
+        rc = hfd_wire_problem_read(a->body, mem, &problem, err);
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return refuse(api, call, &problem, err);
+}
+
+/*
+ * Sends a request and waits for its answer.
+ * @param mem  for the words of a refusal
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_INVALID (it refuses what was sent), HFD_IO (all else, with
+ * words), HFD_BUSY (stopping), HFD_NOMEM
+ */
+static hfd_rc hs_api_exchange(struct hfd_hs_fleet_api *api,
+                              const struct hfd_remote_request *request, struct hfd_arena *mem,
+                              struct hfd_hs_answer *out, struct hfd_err *err)
+{
+    bool done = false;
+    struct hfd_remote_call call = {.request = *request, .done = on_done, .arg = &done};
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(api, HFD_HS_FLEET_API_MAGIC);
+    *out = (struct hfd_hs_answer){.status = 0};
+    if (request->path.p == NULL)
+        return hfd_fail_nomem(err, "make a request to HyperFleet");
+    if (mono_us(api) < api->closed_until_us)
+        return hfd_fail(err, HFD_IO, "%s", api->why);
+    rc = hfd_remote_http_send(api->http, &call, err);
+    while (rc == HFD_OK && !done && !atomic_load(&api->stopped))
+        hfd_remote_http_run(api->http, WAIT_US);
+    if (rc == HFD_OK && !done)
+        rc = hfd_fail(err, HFD_BUSY, "the adapter is stopping");
+    if (rc == HFD_OK)
+        rc = take_answer(api, &call, mem, out, err);
+    if (rc == HFD_OK)
+        api->failures = 0;
+    hfd_remote_call_fini(&call);
+    return rc;
+}
+
+/* The path of a resource with something behind it. p is NULL if memory is short. */
+static hfd_slice hs_api_path(const struct hfd_fleet_row *row, const char *rest,
+                             struct hfd_arena *mem)
+{
+    if (row->kind == HFD_KIND_CLUSTER)
+        return hfd_arena_printf(mem, "/clusters/%.*s%s", HFD_SLICE_FMT(row->id), rest);
+    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s", HFD_SLICE_FMT(row->owner_id),
+                            HFD_SLICE_FMT(row->id), rest);
+}
+
+/* ---- fleet api send ---- */
+
+/* Reports of fleet_api.h, and the secrets in them. Thread: the adapter's. */
+
+#define BODY_MAX_BYTES ((size_t)8 << 20)
+/*
+ * A report on a resource that is not ready is repeated after this time. A remote driver may count
+ * only reports that came after its operation began.
+ */
+#define REPEAT_US (60 * HFD_US_PER_S)
+
+/* ---- secrets that were sent ---- */
+
+static struct hfd_hs_sent **place_of(struct hfd_hs_fleet_api *api, hfd_slice id)
+{
+    struct hfd_hs_sent **at = &api->sent;
+
+    while (*at != NULL && !hfd_slice_is(id, (*at)->id))
+        at = &(*at)->next;
+    return at;
+}
+
+/* The secrets that were sent of a cluster, or empty. Borrowed until the next report. */
+static hfd_slice hs_api_sent(const struct hfd_hs_fleet_api *api, hfd_slice id)
+{
+    for (const struct hfd_hs_sent *s = api->sent; s != NULL; s = s->next)
+        if (hfd_slice_is(id, s->id))
+            return (hfd_slice){(const char *)s->text.p, s->text.len};
+    return HFD_SLICE("");
+}
+
+/* Forgets them. */
+static void hs_api_forget(struct hfd_hs_fleet_api *api, hfd_slice id)
+{
+    struct hfd_hs_sent **at = place_of(api, id), *gone = *at;
+
+    if (gone == NULL)
+        return;
+    *at = gone->next;
+    hfd_secret_fini(&gone->text);
+    free(gone);
+}
+
+/* Without memory they are sent again after the next visit that reads them. */
+static void keep(struct hfd_hs_fleet_api *api, hfd_slice id, hfd_slice text)
+{
+    struct hfd_hs_sent *s;
+
+    if (text.len == 0 || id.len > HFD_HS_ID_MAX || hfd_slice_eq(hs_api_sent(api, id), text))
+        return;
+    s = calloc(1, sizeof(*s));
+    if (s == NULL || hfd_secret_init(&s->text, text.len, NULL) != HFD_OK) {
+        free(s);
+        return;
+    }
+    memcpy(s->text.p, text.p, text.len);
+    memcpy(s->id, id.p, id.len);
+    hs_api_forget(api, id);
+    s->next = api->sent;
+    api->sent = s;
+}
+
+/* ---- one report ---- */
+
+/* A report under way. */
+struct sending {
+    struct hfd_hs_fleet_api *api;
+    struct hfd_hs_work *w;
+    const struct hfd_hs_report *report;
+    struct hfd_condition items[HFD_HS_CONDITIONS_MAX];
+    struct hfd_conditions conditions; /* of items */
+    hfd_slice secrets;                /* plain; empty = none are sent */
+    json_t *data;                     /* without secrets */
+};
+
+/* The time by the clocks of others, as far as this machine knows it. */
+static int64_t wall_now_us(const struct sending *s)
+{
+    return s->w->now_us + hfd_clock_skew_us(s->w->server->clock);
+}
+
+static bool same_condition(const struct hfd_condition *a, const struct hfd_condition *b)
+{
+    return b != NULL && a->status == b->status && hfd_slice_eq(a->reason, b->reason) &&
+           hfd_slice_eq(a->message, b->message);
+}
+
+static bool same_conditions(const struct sending *s, const struct hfd_report_row *prev)
+{
+    struct hfd_conditions is;
+
+    if (hfd_conditions_parse(prev->conditions, s->w->mem, &is, NULL) != HFD_OK ||
+        is.count != s->conditions.count)
+        return false;
+    for (size_t i = 0; i < is.count; i++)
+        if (!same_condition(&s->conditions.items[i],
+                            hfd_condition_find(&is, s->conditions.items[i].type)))
+            return false;
+    return true;
+}
+
+static bool same_data(const struct sending *s, const struct hfd_report_row *prev)
+{
+    json_t *is = NULL;
+    bool same;
+
+    if (hfd_json_parse(prev->data.len > 0 ? prev->data : HFD_SLICE("{}"), &is, NULL) != HFD_OK)
+        return false;
+    same = (json_object_get(is, "secrets") != NULL) == (s->secrets.len > 0);
+    (void)json_object_del(is, "secrets");
+    same = same && json_equal(is, s->data) != 0;
+    json_decref(is);
+    return same;
+}
+
+/* True if the API has a report that says the same, and may be content with it. */
+static bool is_known(const struct sending *s)
+{
+    const struct hfd_report_row *prev = hfd_hs_report_previous(s->w, s->report);
+
+    return prev->adapter.len > 0 && prev->observed_generation == s->report->generation &&
+           (s->w->row.ready || wall_now_us(s) - prev->observed_us < REPEAT_US) &&
+           hfd_slice_eq(s->secrets, strcmp(s->report->adapter, HFD_HS_ADAPTER) == 0
+                                        ? s->w->prev_secrets
+                                        : HFD_SLICE("")) &&
+           same_conditions(s, prev) && same_data(s, prev);
+}
+
+/*
+ * True if the API has secrets that this process has not read yet. A report without them would take
+ * them away.
+ */
+static bool must_wait_for_secrets(const struct sending *s)
+{
+    return s->api->config.send_secrets && s->w->row.deleted_us == 0 && s->secrets.len == 0 &&
+           strcmp(s->report->adapter, HFD_HS_ADAPTER) == 0 &&
+           json_object_get(s->w->prev_data, "secrets") != NULL;
+}
+
+/* The data as it is sent. @return gives; NULL = out of memory */
+static json_t *whole_data(const struct sending *s)
+{
+    json_t *data = hfd_json_deep_copy(s->data), *secrets = NULL;
+
+    if (data == NULL || s->secrets.len == 0)
+        return data;
+    if (hfd_json_parse(s->secrets, &secrets, NULL) == HFD_OK &&
+        json_object_set_new(data, "secrets", secrets) == 0)
+        return data;
+    json_decref(data);
+    return NULL;
+}
+
+static hfd_rc make_body(const struct sending *s, struct hfd_buf *b, struct hfd_err *err)
+{
+    const struct hfd_report_row *prev = hfd_hs_report_previous(s->w, s->report);
+    const int64_t floor_us = prev->adapter.len > 0 ? prev->observed_us : 0;
+    json_t *data = whole_data(s);
+    hfd_slice text;
+
+    if (data == NULL)
+        return hfd_fail_nomem(err, "make a report");
+    hfd_buf_addf(b, "{\"adapter\":\"%s\",\"observed_generation\":%lld,\"observed_time\":",
+                 s->report->adapter, (long long)s->report->generation);
+    hfd_buf_json_time(b, wall_now_us(s) > floor_us ? wall_now_us(s) : floor_us);
+    hfd_buf_lit(b, ",\"conditions\":");
+    hfd_conditions_format(b, &s->conditions, true);
+    hfd_buf_lit(b, ",\"data\":");
+    hfd_json_dump(b, data);
+    hfd_buf_addc(b, '}');
+    json_decref(data);
+    return hfd_buf_finish(b, &text, err);
+}
+
+static hfd_rc post(const struct sending *s, struct hfd_err *err)
+{
+    struct hfd_remote_request request = {.method = HFD_REMOTE_POST,
+                                         .path = hs_api_path(&s->w->row, "/statuses", s->w->mem)};
+    struct hfd_hs_answer answer = {.status = 0};
+    struct hfd_buf body;
+    hfd_rc rc;
+
+    hfd_buf_init(&body, BODY_MAX_BYTES);
+    rc = make_body(s, &body, err);
+    request.body = hfd_buf_slice(&body);
+    if (rc == HFD_OK)
+        rc = hs_api_exchange(s->api, &request, s->w->mem, &answer, err);
+    if (body.p != NULL)
+        explicit_bzero(body.p, body.cap);
+    hfd_buf_fini(&body);
+    if (rc == HFD_OK && answer.status == 204)
+        HFD_LOG(HFD_LOG_DEBUG, "HyperShift adapter: HyperFleet discarded a report",
+                HFD_LOG_STR("id", s->w->row.id), HFD_LOG_CSTR("adapter", s->report->adapter));
+    if (rc == HFD_OK && answer.status != 204)
+        keep(s->api, s->w->row.id, s->secrets);
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc; /* removed meanwhile */
+}
+
+static hfd_rc send_one(struct sending *s, struct hfd_err *err)
+{
+    const struct hfd_hs_report *r = s->report;
+    hfd_rc rc = hfd_json_parse(r->data.text, &s->data, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    (void)json_object_del(s->data, "secrets");
+    s->conditions = (struct hfd_conditions){s->items, hfd_hs_report_conditions(s->w, r, s->items)};
+    s->secrets = s->api->config.send_secrets ? r->data.secrets : HFD_SLICE("");
+    if (!is_known(s) && !must_wait_for_secrets(s))
+        rc = post(s, err);
+    json_decref(s->data);
+    return rc;
+}
+
+/* Posts what the API does not have. See hfd_hs_fleet_ops.send. */
+static hfd_rc hs_api_send(void *arg, struct hfd_hs_work *w, const struct hfd_hs_reports *reports,
+                          struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < reports->count; i++) {
+        struct sending s = {.api = arg, .w = w, .report = &reports->items[i]};
+
+        rc = send_one(&s, err);
+    }
+    return rc;
+}
+
+/* ---- fleet api ---- */
 
 #define PAGE_SIZE 100
 #define PAGES_MAX 10000
@@ -44,7 +452,7 @@ static hfd_rc read_page(const struct list *l, int page, bool *more, struct hfd_e
 
     hfd_arena_init(&mem, MEM_BYTES);
     request.path = page_path(l, page, &mem);
-    rc = hfd_hs_api_exchange(l->api, &request, &mem, &answer, err);
+    rc = hs_api_exchange(l->api, &request, &mem, &answer, err);
     if (rc == HFD_OK)
         rc = hfd_wire_page_read(answer.doc, &items, err);
     for (size_t i = 0; rc == HFD_OK && i < items.count; i++)
@@ -143,9 +551,9 @@ static hfd_rc read_resource(struct hfd_hs_fleet_api *api, const struct hfd_fleet
                             struct hfd_err *err)
 {
     const struct hfd_remote_request request = {.method = HFD_REMOTE_GET,
-                                               .path = hfd_hs_api_path(which, "", mem)};
+                                               .path = hs_api_path(which, "", mem)};
     struct hfd_hs_answer answer;
-    hfd_rc rc = hfd_hs_api_exchange(api, &request, mem, &answer, err);
+    hfd_rc rc = hs_api_exchange(api, &request, mem, &answer, err);
 
     if (rc == HFD_OK)
         rc = hfd_wire_resource_read(answer.doc, which->kind, mem, doc, err);
@@ -193,7 +601,7 @@ static hfd_rc take_child(void *ctx, json_t *item, struct hfd_arena *mem, struct 
     const hfd_rc rc = hfd_wire_resource_read(item, HFD_KIND_NODEPOOL, mem, &doc, err);
 
     w->has_children = true;
-    if (rc == HFD_OK && hfd_hs_pool_wants_nodes(doc.deleting, json_object_get(item, "spec")))
+    if (rc == HFD_OK && !doc.deleting && hfd_hs_pool_wants_nodes(json_object_get(item, "spec")))
         w->wants_nodes = true;
     return rc == HFD_NOMEM ? rc : HFD_OK;
 }
@@ -202,7 +610,7 @@ static hfd_rc load_children(struct hfd_hs_fleet_api *api, struct hfd_hs_work *w,
                             struct hfd_err *err)
 {
     const struct list l = {.api = api,
-                           .path = hfd_hs_api_path(&w->row, "/nodepools", w->mem),
+                           .path = hs_api_path(&w->row, "/nodepools", w->mem),
                            .search = "",
                            .on_item = take_child,
                            .ctx = w};
@@ -234,7 +642,7 @@ static hfd_rc take_report(void *ctx, json_t *item, struct hfd_arena *mem, struct
 static hfd_rc load_reports(struct hfd_hs_fleet_api *api, struct hfd_hs_work *w, struct hfd_err *err)
 {
     const struct list l = {.api = api,
-                           .path = hfd_hs_api_path(&w->row, "/statuses", w->mem),
+                           .path = hs_api_path(&w->row, "/statuses", w->mem),
                            .search = "",
                            .on_item = take_report,
                            .ctx = w};
@@ -246,7 +654,7 @@ static hfd_rc load_reports(struct hfd_hs_fleet_api *api, struct hfd_hs_work *w, 
         rc = hfd_json_parse(w->prev.adapter.len > 0 && w->prev.data.len > 0 ? w->prev.data
                                                                             : HFD_SLICE("{}"),
                             &w->prev_data, err);
-    w->prev_secrets = hfd_hs_api_sent(api, w->row.id);
+    w->prev_secrets = hs_api_sent(api, w->row.id);
     return rc == HFD_OK ? hfd_hs_read_validated(w, err) : rc;
 }
 
@@ -259,7 +667,7 @@ static hfd_rc load(void *arg, struct hfd_hs_work *w, hfd_slice id, struct hfd_er
     hfd_rc rc = read_resource(api, &which, w->mem, &doc, err);
 
     if (rc == HFD_NOT_FOUND)
-        hfd_hs_api_forget(api, id);
+        hs_api_forget(api, id);
     if (rc != HFD_OK)
         return rc;
     api->read_us = hfd_clock_mono_us(api->config.http.clock);
@@ -305,7 +713,7 @@ hfd_rc hfd_hs_fleet_api_is_ours(struct hfd_hs_fleet_api *api, bool *ours, struct
 
     hfd_arena_init(&mem, MEM_BYTES);
     *ours = false;
-    rc = hfd_hs_api_exchange(api, &request, &mem, &answer, err);
+    rc = hs_api_exchange(api, &request, &mem, &answer, err);
     title = json_string_value(json_object_get(json_object_get(answer.doc, "info"), "title"));
     if (rc == HFD_OK)
         *ours = title != NULL && strcmp(title, "hyperfleet-driver") == 0;
@@ -347,7 +755,7 @@ void hfd_hs_fleet_api_close(struct hfd_hs_fleet_api **out)
         return;
     HFD_CHECK_OBJ(api, HFD_HS_FLEET_API_MAGIC);
     while (api->sent != NULL)
-        hfd_hs_api_forget(api, hfd_slice_of(api->sent->id));
+        hs_api_forget(api, hfd_slice_of(api->sent->id));
     hfd_remote_http_close(&api->http);
     api->magic = 0;
     free(api);
@@ -384,6 +792,6 @@ const struct hfd_hs_fleet_ops hfd_hs_fleet_api_ops = {
     .scan = scan,
     .load = load,
     .is_current = is_current,
-    .send = hfd_hs_api_send,
+    .send = hs_api_send,
     .stop = stop,
 };

@@ -9,7 +9,10 @@
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/backend/remote/http.h"
 #include "driver/base/rng.h"
+#include "driver/base/secret.h"
 #include "driver/kube/refusal.h"
+
+#include <stdatomic.h>
 
 struct hfd_hs_fleet_api;
 
@@ -43,5 +46,26 @@ void hfd_hs_fleet_api_reload(struct hfd_hs_fleet_api *api);
 
 /** The seam, with `impl` a struct hfd_hs_fleet_api. */
 extern const struct hfd_hs_fleet_ops hfd_hs_fleet_api_ops;
+
+/** The secrets of a cluster as they were last sent: the API does not give them back. */
+struct hfd_hs_sent {
+    struct hfd_hs_sent *next;
+    char id[HFD_HS_ID_MAX + 1];
+    struct hfd_secret text;
+};
+
+struct hfd_hs_fleet_api {
+    unsigned magic;
+#define HFD_HS_FLEET_API_MAGIC 0x68736170u
+    struct hfd_hs_fleet_api_config config;
+    struct hfd_remote_http *http;
+    atomic_bool stopped;
+    int64_t closed_until_us; /* mono: no request before */
+    int failures;            /* in a row */
+    char why[HFD_HS_WORDS_MAX];
+    bool knows_names, later_names; /* it says Reconciled for Ready */
+    int64_t read_us;               /* mono: when the present row was read */
+    struct hfd_hs_sent *sent;
+};
 
 #endif

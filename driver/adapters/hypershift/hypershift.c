@@ -1,22 +1,215 @@
 /* See hypershift.h. */
 #include "driver/adapters/hypershift/hypershift.h"
 
-#include "driver/adapters/hypershift/hypershift_int.h"
-#include "driver/adapters/hypershift/names.h"
-#include "driver/adapters/hypershift/records.h"
-#include "driver/adapters/hypershift/seen.h"
+#include "driver/adapters/hypershift/fleet.h"
+#include "driver/adapters/hypershift/order.h"
+#include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/tree.h"
+#include "driver/adapters/hypershift/work.h"
 #include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
-#include "driver/core/guresid.h"
+#include "driver/base/trouble.h"
+#include "driver/core/driver.h"
+#include "driver/kube/client.h"
+#include "driver/kube/refusal.h"
 #include "driver/kube/watch.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define UNASKED_US (60 * HFD_US_PER_S) /* a new attempt of a refused order is found this late */
+/* ---- seen ---- */
+
+/*
+ * The objects of ours on a management cluster, as they were at the last look: for the list of
+ * orphans. One thread fills it, any thread reads it.
+ */
+
+#define HFD_HS_SEEN_MAX                                                                            \
+    2000 /* HostedClusters and NodePools of a management cluster; more are left out */
+
+struct hfd_hs_seen {
+    pthread_mutex_t lock;
+    struct hfd_hs_seen_object *items;
+    size_t count;
+    bool warned; /* Secrets cannot be listed */
+};
+
+#define PAGE_LIMIT 200
+#define NAME_MAX_BYTES 254
+#define ID_MAX_BYTES 64
+
+struct hfd_hs_seen_object {
+    enum hfd_kind kind;
+    const char *object; /* "HostedCluster" */
+    char id[ID_MAX_BYTES], guresid[HFD_GURESID_MAX + 1];
+    char namespace[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
+    int64_t generation, created_us, deleted_us;
+};
+
+/* A look under way. */
+struct look {
+    struct hfd_hs_seen_object *items;
+    size_t count;
+    enum hfd_kind kind;
+    const struct hfd_kube_type *type;
+};
+
+/* Set up an empty list, and free it. */
+static void hs_seen_init(struct hfd_hs_seen *seen)
+{
+    *seen = (struct hfd_hs_seen){.count = 0};
+    pthread_mutex_init(&seen->lock, NULL);
+}
+
+static void hs_seen_fini(struct hfd_hs_seen *seen)
+{
+    free(seen->items);
+    pthread_mutex_destroy(&seen->lock);
+}
+
+static bool copy(char *to, size_t size, hfd_slice text)
+{
+    if (text.len >= size)
+        return false;
+    if (text.len > 0)
+        memcpy(to, text.p, text.len);
+    to[text.len] = '\0';
+    return true;
+}
+
+/* True if the HostedCluster of a resource is in the list. Its Secrets go with it. */
+static bool has_cluster(const struct look *l, hfd_slice guresid)
+{
+    for (size_t i = 0; i < l->count; i++)
+        if (l->items[i].object == hfd_hs_hosted_clusters.kind &&
+            hfd_slice_is(guresid, l->items[i].guresid))
+            return true;
+    return false;
+}
+
+static bool take_item(void *ctx, const json_t *item)
+{
+    struct look *l = ctx;
+    struct hfd_hs_seen_object o = {
+        .kind = l->kind, .object = l->type->kind, .generation = hfd_hs_applied_generation(item)};
+    const char *label = l->kind == HFD_KIND_CLUSTER ? HFD_HS_LABEL_CLUSTER : HFD_HS_LABEL_NODEPOOL;
+    const hfd_slice id = hfd_hs_label(item, label),
+                    guresid = hfd_hs_label(item, HFD_HS_LABEL_GURESID);
+
+    if (l->count == HFD_HS_SEEN_MAX)
+        return false;
+    if (l->type == &hfd_hs_secrets && has_cluster(l, guresid))
+        return true;
+    (void)!hfd_time_parse(hfd_hs_metadata(item, "creationTimestamp"), &o.created_us, NULL);
+    if (hfd_hs_is_deleting(item))
+        (void)!hfd_time_parse(hfd_hs_metadata(item, "deletionTimestamp"), &o.deleted_us, NULL);
+    /* Without an id or a GUResID it is not what this program made. */
+    if (id.len > 0 && guresid.len > 0 && copy(o.id, sizeof(o.id), id) &&
+        copy(o.guresid, sizeof(o.guresid), guresid) &&
+        copy(o.namespace, sizeof(o.namespace), hfd_hs_metadata(item, "namespace")) &&
+        copy(o.name, sizeof(o.name), hfd_hs_metadata(item, "name")))
+        l->items[l->count++] = o;
+    return true;
+}
+
+/* @return the class of the answer; DONE: the list is whole */
+static enum hfd_kube_class look_for(struct look *l, struct hfd_kube *kube,
+                                    const struct hfd_kube_type *type)
+{
+    const struct hfd_kube_list list = {.objects = {.type = type},
+                                       .selector = HFD_HS_OURS,
+                                       .metadata_only = true,
+                                       .page_limit = PAGE_LIMIT,
+                                       .on_item = take_item,
+                                       .ctx = l};
+    struct hfd_kube_answer answer = {0};
+    struct hfd_kube_refusal why = {.class = HFD_KUBE_UNREACHABLE};
+
+    l->type = type;
+    l->kind = type == &hfd_hs_node_pools ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER;
+    if (hfd_kube_list(kube, &list, NULL, &answer, NULL) == HFD_OK)
+        hfd_kube_judge(&answer, &why);
+    hfd_kube_answer_fini(&answer);
+    return why.class;
+}
+
+/* Without the right the other objects are listed. */
+static bool look_for_secrets(struct look *l, struct hfd_hs_seen *seen, struct hfd_kube *kube)
+{
+    const enum hfd_kube_class class = look_for(l, kube, &hfd_hs_secrets);
+
+    if (class == HFD_KUBE_FORBIDDEN && !seen->warned)
+        HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: Secrets cannot be listed",
+                HFD_LOG_CSTR("reason", "the account may not list Secrets: give it the right, or "
+                                       "unset hypershift.list_secrets"));
+    seen->warned = class == HFD_KUBE_FORBIDDEN;
+    return class == HFD_KUBE_DONE || class == HFD_KUBE_FORBIDDEN;
+}
+
+/*
+ * Lists the objects with our label, in all namespaces. A list that is not whole changes nothing.
+ * @param secrets  list Secrets whose HostedCluster is gone as well; if that is refused, a warning
+ * @return true if it was whole
+ */
+static bool hs_seen_look(struct hfd_hs_seen *seen, struct hfd_kube *kube, bool secrets)
+{
+    struct look l = {.count = 0};
+    struct hfd_hs_seen_object *old;
+    bool whole;
+
+    l.items = calloc(HFD_HS_SEEN_MAX, sizeof(*l.items));
+    whole = l.items != NULL && look_for(&l, kube, &hfd_hs_hosted_clusters) == HFD_KUBE_DONE &&
+            look_for(&l, kube, &hfd_hs_node_pools) == HFD_KUBE_DONE;
+    if (whole && secrets)
+        whole = look_for_secrets(&l, seen, kube);
+    if (!whole) {
+        free(l.items);
+        return false;
+    }
+    pthread_mutex_lock(&seen->lock);
+    old = seen->items;
+    seen->items = l.items;
+    seen->count = l.count;
+    pthread_mutex_unlock(&seen->lock);
+    free(old);
+    return true;
+}
+
+/* Hands over the objects. Texts are borrowed during the call. Thread: any. */
+static void hs_seen_each(struct hfd_hs_seen *seen, hfd_slice place, hfd_actor_object_fn *take,
+                         void *ctx)
+{
+    pthread_mutex_lock(&seen->lock);
+    for (size_t i = 0; i < seen->count; i++) {
+        const struct hfd_hs_seen_object *o = &seen->items[i];
+        const struct hfd_actor_object object = {
+            .kind = o->kind,
+            .object = o->object,
+            .id = hfd_slice_of(o->id),
+            .guresid = hfd_slice_of(o->guresid),
+            .namespace = hfd_slice_of(o->namespace),
+            .name = hfd_slice_of(o->name),
+            .place = place,
+            .generation = o->generation,
+            .created_us = o->created_us,
+            .deleted_us = o->deleted_us,
+        };
+
+        take(ctx, &object);
+    }
+    pthread_mutex_unlock(&seen->lock);
+}
+
+/* ---- hypershift ---- */
+
+#define EVENT_PAUSE_US (HFD_US_PER_S / 5) /* between two visits of a record for its events */
+#define UNASKED_US (60 * HFD_US_PER_S)    /* a new attempt of a refused order is found this late */
+#define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
 #define VISIT_MEM_BYTES ((size_t)64 << 20)
 #define ASKED_MAX 256
 #define STREAM_S 300
@@ -36,10 +229,16 @@ struct hfd_hypershift {
 #define HYPERSHIFT_MAGIC 0x68797368u
     struct hfd_hypershift_config config;
     struct hfd_hs_server server;
+    struct hfd_hs_checker checker; /* that of the settings, with the present pull secret */
+    struct hfd_buf pull_secret;    /* once it was read again */
+    struct stat pull_secret_seen;  /* before the last attempt to read it */
+    atomic_bool reload;
     struct hfd_kube_watch *watches[WATCHES];
     int64_t watch_due_us; /* mono: after a failure */
     int watch_failures;
+    char reason[200]; /* why the last watch ended */
     bool has_namespace;
+    int64_t namespace_due_us;   /* mono: of the next try to make it */
     bool failing;               /* the last failure of HyperFleet was logged */
     bool has_fleet, has_server; /* both were reached */
     atomic_int trouble;         /* enum trouble, for other threads */
@@ -159,6 +358,18 @@ static void count_visit(const struct hfd_hypershift *h, enum hfd_step_end end)
     hfd_metric_add(HFD_METRIC_HYPERSHIFT_VISITS, HFD_LABELS(management, names[end]), 1);
 }
 
+/* The gates of a nodepool have opened: the tree of its cluster, which shows it, is read again. */
+static void renew_tree_of_owner(struct hfd_hypershift *h, const struct hfd_hs_work *w)
+{
+    struct hfd_hs_record *owner =
+        w->row.kind == HFD_KIND_NODEPOOL ? hfd_hs_record_find(&h->records, w->row.owner_id) : NULL;
+
+    if (owner == NULL)
+        return;
+    owner->tree_due_us = 0;
+    hfd_hs_records_touch(&h->records, w->row.owner_id);
+}
+
 /* Carries out a visit. @return how its walk ended; STOPPED also if HyperFleet failed */
 static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
 {
@@ -173,7 +384,7 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         return HFD_STEP_STOPPED;
     }
     if (rc == HFD_CONFLICT) { /* another replica's, until this one gains its shard */
-        w->record->down_since_us = w->record->invalid_since_us = 0;
+        w->record->down_since_us = 0;
         w->record->applied_generation = 0;
         return HFD_STEP_DONE;
     }
@@ -183,6 +394,8 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         ended = hfd_hs_work_run(w);
         if (ended.end == HFD_STEP_AGAIN || ended.end == HFD_STEP_STOPPED)
             return ended.end;
+        if (ended.end == HFD_STEP_DONE && !w->record->tree_reached)
+            renew_tree_of_owner(h, w);
         hfd_hs_tree_read(w, ended.end == HFD_STEP_DONE);
         rc = hfd_hs_reports_make(w, &ended, &reports, &err);
     }
@@ -218,12 +431,13 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
     struct hfd_hs_work w = {
         .server = &h->server,
         .fleet = h->config.fleet,
-        .checker = h->config.checker,
-        .defaults = &h->config.checker->defaults,
+        .checker = &h->checker,
+        .defaults = &h->checker.defaults,
         .record = record,
         .now_us = hfd_clock_wall_us(h->config.clock),
         .mono_us = mono_us(h),
         .resync_us = h->config.resync_us,
+        .grace_us = h->config.grace_us,
         .mem = &mem,
     };
     enum hfd_step_end end;
@@ -233,12 +447,12 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
     end = visit(h, &w);
     count_visit(h, end);
     if (w.record != NULL) {
-        const bool touched = record->due_us == 0; /* by an event that came during the visit */
+        const bool touched = record->due_us != INT64_MAX; /* by an event during the visit */
         const bool failed = end == HFD_STEP_FAULT || end == HFD_STEP_AGAIN;
 
         record->attempts = failed ? record->attempts + 1 : 0;
-        if (!touched)
-            record->due_us = next_visit_us(h, &w, end);
+        record->soonest_us = mono_us(h) + EVENT_PAUSE_US;
+        record->due_us = touched ? record->soonest_us : next_visit_us(h, &w, end);
     }
     hfd_hs_work_fini(&w);
     hfd_arena_fini(&mem);
@@ -270,10 +484,13 @@ static void on_changed(void *ctx, const json_t *object, bool gone)
                          pool.len > 0 ? pool : hfd_hs_label(object, HFD_HS_LABEL_CLUSTER));
 }
 
-static void close_watch(struct hfd_hypershift *h, const char *why)
+static void close_watch(struct hfd_hypershift *h, int64_t retry_after_us, const char *why)
 {
-    h->watch_due_us =
-        mono_us(h) + hfd_kube_backoff_us(&h->server.pauses, ++h->watch_failures, random_bits(h));
+    const int64_t pause_us =
+        hfd_kube_backoff_us(&h->server.pauses, ++h->watch_failures, random_bits(h));
+
+    (void)snprintf(h->reason, sizeof(h->reason), "%.199s", why);
+    h->watch_due_us = mono_us(h) + (retry_after_us > pause_us ? retry_after_us : pause_us);
     if (h->watch_failures == 1)
         HFD_LOG(HFD_LOG_WARN, "HyperShift adapter: cannot watch the management cluster",
                 HFD_LOG_STR("management", h->config.management), HFD_LOG_CSTR("reason", why));
@@ -296,10 +513,16 @@ static void step_watches(struct hfd_hypershift *h)
             continue;
         if (rc == HFD_OK)
             hfd_kube_judge(&answer, &why);
-        close_watch(h, rc == HFD_OK ? why.message : err.msg);
+        close_watch(h, answer.retry_after_us, rc == HFD_OK ? why.message : err.msg);
         hfd_kube_answer_fini(&answer);
         return;
     }
+    for (size_t i = 0; i < WATCHES; i++)
+        if (!hfd_kube_watch_is_sound(h->watches[i]))
+            return;
+    if (h->watch_failures > 0)
+        HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: the management cluster is watched again",
+                HFD_LOG_STR("management", h->config.management));
     h->watch_failures = 0;
 }
 
@@ -310,25 +533,92 @@ static void make_namespace(struct hfd_hypershift *h)
                                          .name = h->config.checker->defaults.namespace};
     struct hfd_kube_apply apply = {.object = name, .manager = HFD_HS_MANAGER};
     struct hfd_kube_answer answer = {0};
+    struct hfd_kube_refusal why = {.class = HFD_KUBE_UNREACHABLE};
     struct hfd_arena mem;
     struct hfd_err err;
     hfd_rc rc;
 
     hfd_arena_init(&mem, VISIT_MEM_BYTES);
     rc = hfd_kube_get(h->server.kube, &name, &answer, &err);
-    if (rc == HFD_OK && answer.status == 404) {
+    if (rc == HFD_OK)
+        hfd_kube_judge(&answer, &why);
+    if (rc == HFD_OK && answer.status == 404 &&
+        (why.class == HFD_KUBE_ABSENT || why.class == HFD_KUBE_NO_PLACE)) {
         hfd_kube_answer_fini(&answer);
         rc = hfd_hs_namespace_manifest(name.name, &mem, &apply.body, &err);
         if (rc == HFD_OK)
             rc = hfd_kube_apply(h->server.kube, &apply, &answer, &err);
+        if (rc == HFD_OK)
+            hfd_kube_judge(&answer, &why);
         if (rc == HFD_OK && answer.status == 201)
             HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: namespace made",
                     HFD_LOG_STR("management", h->config.management),
                     HFD_LOG_STR("namespace", name.name));
     }
-    h->has_namespace = rc == HFD_OK && answer.status < 300;
+    h->has_namespace = rc == HFD_OK && why.class == HFD_KUBE_DONE;
+    h->namespace_due_us = mono_us(h) + h->server.pauses.min_us;
     hfd_kube_answer_fini(&answer);
     hfd_arena_fini(&mem);
+}
+
+/* ---- the pull secret ---- */
+
+hfd_rc hfd_hypershift_read_pull_secret(const char *path, struct hfd_buf *out, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_file_read(path, "pull secret", out, err);
+    json_t *doc = NULL;
+
+    if (rc != HFD_OK)
+        return rc;
+    if (hfd_json_parse(hfd_buf_slice(out), &doc, NULL) != HFD_OK)
+        doc = NULL;
+    if (!json_is_object(json_object_get(doc, "auths")))
+        rc = hfd_fail(err, HFD_INVALID,
+                      "expected a file with a JSON object that has the member auths");
+    json_decref(doc);
+    return rc;
+}
+
+static void wipe(struct hfd_buf *b)
+{
+    if (b->p != NULL)
+        explicit_bzero(b->p, b->len);
+    hfd_buf_fini(b);
+}
+
+/* Takes up a changed file. Objects get it when they are applied again. */
+static void refresh_pull_secret(struct hfd_hypershift *h)
+{
+    const bool reload = atomic_exchange(&h->reload, false);
+    const char *path = h->config.pull_secret_file;
+    struct stat now = {0};
+    struct hfd_err err;
+    struct hfd_buf b;
+
+    if (path == NULL)
+        return;
+    (void)stat(path, &now); /* all zero when it is gone */
+    if (!reload && hfd_file_same(&now, &h->pull_secret_seen))
+        return;
+    h->pull_secret_seen = now;
+    hfd_buf_init(&b, PULL_SECRET_MAX_BYTES);
+    if (hfd_hypershift_read_pull_secret(path, &b, &err) != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR,
+                "HyperShift adapter: cannot use a changed file; the previous content stays in use",
+                HFD_LOG_CSTR("path", path), HFD_LOG_CSTR("error", err.msg));
+        wipe(&b);
+        return;
+    }
+    wipe(&h->pull_secret);
+    h->pull_secret = b;
+    h->checker.defaults.pull_secret = hfd_buf_slice(&h->pull_secret);
+}
+
+void hfd_hypershift_reload(struct hfd_hypershift *h)
+{
+    HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
+    atomic_store(&h->reload, true);
+    hfd_kube_reload(h->server.kube);
 }
 
 /* ---- the thread ---- */
@@ -363,14 +653,14 @@ static void look_at_objects(struct hfd_hypershift *h)
     if (h->config.fleet->ops->parts == NULL || (!wanted && now < h->seen_due_us) ||
         now < h->watch_due_us)
         return;
-    (void)hfd_hs_seen_look(&h->seen, h->server.kube, h->config.checker->defaults.list_secrets);
+    (void)hs_seen_look(&h->seen, h->server.kube, h->config.checker->defaults.list_secrets);
     h->seen_due_us = mono_us(h) + h->config.resync_us;
 }
 
 /* Notes for other threads whether both sides answer. */
 static void note_trouble(struct hfd_hypershift *h)
 {
-    const bool failing = h->watch_failures > 0 || h->server.failures > 0;
+    const bool failing = (h->watch_failures > 0 && !is_watched(h)) || h->server.failures > 0;
     enum trouble trouble = TROUBLE_NONE;
     char management[HFD_HS_ID_MAX];
 
@@ -382,6 +672,12 @@ static void note_trouble(struct hfd_hypershift *h)
     else if (!h->has_fleet || !h->has_server)
         trouble = TROUBLE_NEW;
     atomic_store(&h->trouble, (int)trouble);
+    if (trouble == TROUBLE_SERVER)
+        (void)hfd_trouble_note(
+            HFD_TROUBLE_MANAGEMENT, h->config.management, hfd_clock_wall_us(&hfd_clock_system),
+            hfd_slice_of(h->reason[0] != '\0' ? h->reason : hfd_hypershift_trouble(h)));
+    else if (trouble == TROUBLE_NONE)
+        (void)hfd_trouble_end(HFD_TROUBLE_MANAGEMENT, h->config.management);
     (void)snprintf(management, sizeof(management), "%.*s", HFD_SLICE_FMT(h->config.management));
     hfd_metric_set(HFD_METRIC_HYPERSHIFT_UP, HFD_LABELS(management), h->has_server);
     hfd_metric_set(HFD_METRIC_HYPERSHIFT_FLEET_UP, HFD_LABELS(management),
@@ -403,8 +699,9 @@ void hfd_hypershift_round(struct hfd_hypershift *h)
 {
     int64_t next, now;
 
+    refresh_pull_secret(h);
     look_at_fleet(h);
-    if (!h->has_namespace && mono_us(h) >= h->watch_due_us)
+    if (!h->has_namespace && mono_us(h) >= h->watch_due_us && mono_us(h) >= h->namespace_due_us)
         make_namespace(h);
     step_watches(h);
     look_at_objects(h);
@@ -442,7 +739,8 @@ void hfd_hypershift_free(struct hfd_hypershift *h)
         hfd_kube_watch_free(h->watches[i]);
     hfd_kube_close(&h->server.kube);
     hfd_hs_records_fini(&h->records);
-    hfd_hs_seen_fini(&h->seen);
+    hs_seen_fini(&h->seen);
+    wipe(&h->pull_secret);
     pthread_mutex_destroy(&h->lock);
     h->magic = 0;
     free(h);
@@ -485,11 +783,13 @@ hfd_rc hfd_hypershift_new(const struct hfd_hypershift_config *config, struct hfd
         return hfd_fail_nomem(err, "start the HyperShift adapter");
     h->magic = HYPERSHIFT_MAGIC;
     h->config = *config;
+    h->checker = *config->checker;
+    hfd_buf_init(&h->pull_secret, PULL_SECRET_MAX_BYTES);
     h->server.clock = config->clock;
     h->server.rng = config->rng;
     h->server.pauses = config->pauses;
     pthread_mutex_init(&h->lock, NULL);
-    hfd_hs_seen_init(&h->seen);
+    hs_seen_init(&h->seen);
     rc = open_client(h, err);
     if (rc == HFD_OK)
         *out = h;
@@ -556,7 +856,7 @@ void hfd_hypershift_asked(struct hfd_hypershift *h, hfd_slice guresid)
 void hfd_hypershift_objects(struct hfd_hypershift *h, hfd_actor_object_fn *take, void *arg)
 {
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
-    hfd_hs_seen_each(&h->seen, h->config.management, take, arg);
+    hs_seen_each(&h->seen, h->config.management, take, arg);
     pthread_mutex_lock(&h->lock);
     h->wants_seen = true;
     pthread_mutex_unlock(&h->lock);

@@ -9,6 +9,7 @@
 #define HFD_HYPERSHIFT_HYPERSHIFT_H
 
 #include "driver/adapters/hypershift/fleet.h"
+#include "driver/core/driver.h"
 #include "driver/kube/access.h"
 #include "driver/kube/refusal.h"
 
@@ -21,9 +22,11 @@ struct hfd_hypershift_config {
     hfd_slice management; /* name of the management cluster; it takes the clusters of that name */
     const struct hfd_kube_access *access;
     const struct hfd_hs_checker *checker;
+    const char *pull_secret_file;  /* NULL = none; read again when it changes */
     int64_t timeout_us;            /* of one call to the API server */
     struct hfd_kube_pauses pauses; /* after failures; the shortest also between looks */
     int64_t look_us;               /* how often HyperFleet is asked for what is pending */
+    int64_t grace_us;              /* how long a condition that refuses has to hold */
     int64_t resync_us;             /* every object is looked at this often, whatever happens */
 };
 
@@ -40,6 +43,17 @@ HFD_MUST_CHECK hfd_rc hfd_hypershift_start(const struct hfd_hypershift_config *c
 /** Stops and joins the thread, and frees the adapter. Accepts a pointer to NULL. */
 void hfd_hypershift_stop(struct hfd_hypershift **hypershift);
 
+/**
+ * Reads the default's pull secret.
+ * @param out  the file's bytes are added
+ * @return HFD_OK, HFD_IO, HFD_INVALID (not a pull secret), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_hypershift_read_pull_secret(const char *path, struct hfd_buf *out,
+                                                      struct hfd_err *err);
+
+/** Has the kubeconfig, its files and the pull secret read again, changed or not. Thread: any. */
+void hfd_hypershift_reload(struct hfd_hypershift *hypershift);
+
 /** Looks at the parts of a resource soon. Never waits. Thread: any. */
 void hfd_hypershift_asked(struct hfd_hypershift *hypershift, hfd_slice guresid);
 
@@ -52,5 +66,13 @@ const char *hfd_hypershift_trouble(struct hfd_hypershift *hypershift);
  */
 void hfd_hypershift_objects(struct hfd_hypershift *hypershift, hfd_actor_object_fn *take,
                             void *arg);
+
+/** As hfd_hypershift_start, but starts no thread. @param out  gives */
+HFD_MUST_CHECK hfd_rc hfd_hypershift_new(const struct hfd_hypershift_config *config,
+                                         struct hfd_hypershift **out, struct hfd_err *err);
+void hfd_hypershift_free(struct hfd_hypershift *hypershift);
+
+/** Looks at HyperFleet where that is due, visits what is due, and waits for the next. */
+void hfd_hypershift_round(struct hfd_hypershift *hypershift);
 
 #endif

@@ -1,7 +1,7 @@
 /* See manifest.h. */
 #include "driver/adapters/hypershift/manifest.h"
 
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/order.h"
 
 #define PULL_SECRET_SUFFIX "-pull-secret"
 #define SSH_KEY_SUFFIX "-ssh-key"

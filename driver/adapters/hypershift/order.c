@@ -1,15 +1,48 @@
 /* See order.h. */
 #include "driver/adapters/hypershift/order.h"
 
+#include "driver/adapters/hypershift/networks.h"
+#include "driver/core/driver.h"
+#include "driver/core/input.h"
+#include "driver/kube/client.h"
+#include "store/rows_resource.h"
+
 #include <stdio.h>
 
-#include "driver/adapters/hypershift/networks.h"
-#include "driver/core/mistakes.h"
+/* ---- names ---- */
+
+#define HYPERSHIFT "hypershift.openshift.io/v1beta1"
+
+const struct hfd_kube_type hfd_hs_hosted_clusters = {HYPERSHIFT, "HostedCluster", "hostedclusters",
+                                                     false},
+                           hfd_hs_node_pools = {HYPERSHIFT, "NodePool", "nodepools", false},
+                           hfd_hs_secrets = {"v1", "Secret", "secrets", false},
+                           hfd_hs_namespaces = {"v1", "Namespace", "namespaces", true};
+
+json_t *hfd_hs_gvk(const struct hfd_kube_type *type)
+{
+    const char *slash = strchr(type->group_version, '/');
+    const size_t group = slash != NULL ? (size_t)(slash - type->group_version) : 0;
+
+    return json_pack("{s:s%,s:s,s:s}", "Group", type->group_version, group, "Version",
+                     slash != NULL ? slash + 1 : type->group_version, "Kind", type->kind);
+}
+
+/* Names of ours have no dots, which HyperShift would replace. */
+hfd_slice hfd_hs_control_plane_namespace(hfd_slice namespace, hfd_slice cluster_name,
+                                         struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(namespace),
+                            HFD_SLICE_FMT(cluster_name));
+}
+
+/* ---- order ---- */
 
 #define PATH_MAX_BYTES 128
 #define VALUES "driver.values"
 #define HCP_NAMESPACE_MAX 63
 #define MINIMAL_SERVICES 4
+#define NAME_SHOWN 63 /* bytes of a name that is not known */
 
 /* ---- what a spec says ---- */
 
@@ -88,10 +121,39 @@ bool hfd_hs_is_passthrough(const json_t *cluster_spec)
     return json_is_true(json_object_get(block, "baseDomainPassthrough"));
 }
 
-const char *hfd_hs_order_field(hfd_slice field)
+/* The next name of a path, without the index of a list: "etcd" of "etcd.managed[0].x". */
+static hfd_slice take_name(hfd_slice *path)
+{
+    size_t len = 0, end;
+    hfd_slice name;
+
+    while (len < path->len && path->p[len] != '.' && path->p[len] != '[')
+        len++;
+    for (end = len; end < path->len && path->p[end] != '.';)
+        end++;
+    name = (hfd_slice){path->p, len};
+    if (end < path->len)
+        end++;
+    *path = (hfd_slice){path->p + end, path->len - end};
+    return name;
+}
+
+/* True if a document has a value at a path, or a value that is no object on the way to it. */
+static bool has_path(const json_t *doc, hfd_slice path)
+{
+    while (path.len > 0 && json_is_object(doc)) {
+        const hfd_slice name = take_name(&path);
+
+        doc = json_object_getn(doc, name.p, name.len);
+    }
+    return doc != NULL;
+}
+
+hfd_slice hfd_hs_order_field(const json_t *spec, bool of_pool, hfd_slice field,
+                             struct hfd_arena *mem)
 {
     static const struct {
-        const char *of_object, *of_order;
+        const char *of_object, *of_order; /* '*': what is below is named the same */
     } known[] = {
         {"spec.dns.baseDomainPrefix", "dns.base_domain_prefix"},
         {"spec.dns.baseDomain", "dns.base_domain"},
@@ -108,27 +170,37 @@ const char *hfd_hs_order_field(hfd_slice field)
         {"spec.issuerURL", "issuer_url"},
         {"spec.pausedUntil", "paused_until"},
         {"spec.release", "release.image"},
-        {"spec.platform.type", "platform.type"},
-        {"spec.platform", "platform"},
-        {"spec.services", "services"},
+        {"spec.platform", "platform*"},
+        {"spec.services", "services*"},
         {"spec.fips", "fips"},
-        {"spec.autoScaling", "auto_scaling"},
+        {"spec.autoScaling", "auto_scaling*"},
         {"spec.replicas", "replicas"},
         {"spec.management.upgradeType", "management.upgrade_type"},
         {"spec.management.autoRepair", "auto_repair"},
-        {"spec.nodeLabels", "labels"},
-        {"spec.taints", "taints"},
+        {"spec.nodeLabels", "labels*"},
+        {"spec.taints", "taints*"},
         {"spec.arch", "arch"},
     };
+    const char *member = of_pool ? "node_pool" : "hosted_cluster";
+    const json_t *raw = json_object_get(json_object_get(spec, "raw"), member);
+    const hfd_slice head = HFD_SLICE("spec.");
 
+    if (field.len > 0 && has_path(raw, field))
+        return hfd_arena_printf(mem, "raw.%s.%.*s", member, HFD_SLICE_FMT(field));
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         const size_t len = strlen(known[i].of_object);
+        const int named = (int)strcspn(known[i].of_order, "*");
+        const int rest = known[i].of_order[named] != '\0' ? (int)(field.len - len) : 0;
 
-        if (field.len >= len && memcmp(field.p, known[i].of_object, len) == 0 &&
-            (field.len == len || strchr(".[", field.p[len]) != NULL))
-            return known[i].of_order;
+        if (!hfd_slice_starts(field, hfd_slice_of(known[i].of_object)) ||
+            (field.len > len && strchr(".[", field.p[len]) == NULL))
+            continue;
+        /* HyperShift's own spelling does as well in places. */
+        if (has_path(spec, (hfd_slice){field.p + head.len, field.len - head.len}))
+            return hfd_arena_dup(mem, (hfd_slice){field.p + head.len, field.len - head.len});
+        return hfd_arena_printf(mem, "%.*s%.*s", named, known[i].of_order, rest, field.p + len);
     }
-    return NULL;
+    return HFD_SLICE("");
 }
 
 /* ---- checking ---- */
@@ -348,13 +420,15 @@ static void check_name(struct check *c, const struct place *at)
 static void check_management(struct check *c, const struct place *at)
 {
     const struct hfd_hs_defaults *defaults = &c->checker->defaults;
-    char known[192], what[256];
+    const hfd_slice name = hfd_hs_management_of(at->spec);
+    char known[192], what[320];
 
-    if (hfd_hs_has_management(defaults, hfd_hs_management_of(at->spec)))
+    if (hfd_hs_has_management(defaults, name))
         return;
     hfd_hs_managements_text(defaults, known, sizeof(known));
-    (void)snprintf(what, sizeof(what), "expected the name of a management cluster, one of: %s",
-                   known);
+    (void)snprintf(what, sizeof(what),
+                   "expected the name of a management cluster, one of: %s; got '%.*s'", known,
+                   (int)(name.len < NAME_SHOWN ? name.len : NAME_SHOWN), name.p);
     mistake(c, at->path, "management", what);
 }
 
@@ -377,6 +451,7 @@ static void check_cluster(struct check *c, json_t *spec)
 
 /* ---- nodepools ---- */
 
+/* @param type  NULL = not known here */
 static void check_size(struct check *c, const struct place *at, const char *type)
 {
     const json_t *replicas = json_object_get(at->spec, "replicas");
@@ -392,8 +467,8 @@ static void check_size(struct check *c, const struct place *at, const char *type
         return;
     if (max < min)
         mistake(c, at->path, "auto_scaling.max", "expected a number that is not below min");
-    if (min == 0 && json_is_integer(json_object_get(scaling, "min")) && strcmp(type, "AWS") != 0 &&
-        strcmp(type, "Azure") != 0)
+    if (min == 0 && json_is_integer(json_object_get(scaling, "min")) && type != NULL &&
+        strcmp(type, "AWS") != 0 && strcmp(type, "Azure") != 0)
         mistake(c, at->path, "auto_scaling.min",
                 "expected at least 1: only AWS and Azure scale from zero");
 }
@@ -428,14 +503,14 @@ static void check_pool(struct check *c, const struct place *at, json_t *spec)
     char what[128];
 
     check_schema(c, c->checker->schemas.nodepool, at->path, spec);
-    check_size(c, at, type != NULL ? type : "");
+    check_size(c, at, type);
     if (own != NULL && at->cluster_type != NULL && strcmp(own, at->cluster_type) != 0) {
         (void)snprintf(what, sizeof(what), "expected %s, the type of the cluster",
                        at->cluster_type);
         mistake(c, at->path, "platform.type", what);
     }
     if (type == NULL)
-        return; /* the cluster is of another order */
+        return; /* the cluster is of another order: order.h knows it */
     check_blocks(c, at, type, true);
     check_arch(c, at, type);
 }
@@ -494,12 +569,14 @@ hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_ordered *order,
                           struct hfd_mistakes *mistakes, struct hfd_err *err)
 {
     struct check c = {.checker = ctx, .order = order, .mistakes = mistakes, .err = err};
+    const char *type =
+        order->cluster_spec != NULL ? hfd_hs_platform_type(order->cluster_spec) : NULL;
     json_t *spec;
 
     if (order->kind == HFD_KIND_NODEPOOL) {
         spec = json_object_get(json_object_get(order->values, "nodepool"), "spec");
         if (spec == NULL || json_is_object(spec))
-            check_pool(&c, &(struct place){VALUES ".nodepool.spec", spec, NULL}, spec);
+            check_pool(&c, &(struct place){VALUES ".nodepool.spec", spec, type}, spec);
         return c.rc;
     }
     spec = json_object_get(json_object_get(order->values, "cluster"), "spec");
@@ -507,4 +584,221 @@ hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_ordered *order,
     check_pools(&c, json_object_get(order->values, "nodepools"), spec);
     check_secrets(&c);
     return c.rc;
+}
+
+/* ---- admit ---- */
+
+#define SPEC "driver.values.cluster.spec"
+#define SCRATCH_BYTES ((size_t)16 << 20)
+
+/* ---- a cluster that is there ---- */
+
+static hfd_rc fail_fixed(const struct hfd_ctx *c, const char *field, const char *is,
+                         const char *want)
+{
+    return hfd_fail_field(c->err, HFD_IMMUTABLE, field,
+                          "it cannot change from '%.80s' to '%.80s': expected the same value, or a "
+                          "resource of another id",
+                          is, want);
+}
+
+static hfd_rc compare(const struct hfd_hs_defaults *defaults, const struct hfd_ctx *c,
+                      const json_t *is, const json_t *want)
+{
+    const char *type = hfd_hs_platform_type(is), *other = hfd_hs_platform_type(want);
+    const hfd_slice namespace = hfd_hs_namespace_of(is, defaults),
+                    wanted = hfd_hs_namespace_of(want, defaults);
+    const hfd_slice manager = hfd_hs_management_of(is), other_manager = hfd_hs_management_of(want);
+
+    if (strcmp(type, other) != 0)
+        return fail_fixed(c, SPEC ".platform.type", type, other);
+    if (!hfd_slice_eq(namespace, wanted))
+        return fail_fixed(c, SPEC ".namespace", namespace.p, wanted.p);
+    return hfd_slice_eq(manager, other_manager)
+               ? HFD_OK
+               : fail_fixed(c, SPEC ".management", manager.p, other_manager.p);
+}
+
+/* Type, namespace and management cluster of a HostedCluster cannot change. One that is gone is made
+ * anew. */
+static hfd_rc check_change(const struct hfd_hs_defaults *defaults, const struct hfd_ctx *c,
+                           const struct hfd_call *call, const struct hfd_resource_row *was)
+{
+    json_t *is = NULL, *want = NULL;
+    struct hfd_fleet_row row;
+    hfd_rc rc = hfd_fleet_row_get(c->tx, was->cluster_id, c->mem, &row, c->err);
+
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && row.deleted_us != 0))
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(row.spec, &is, c->err);
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(call->input->cluster.spec, &want, c->err);
+    if (rc == HFD_OK)
+        rc = compare(defaults, c, is, want);
+    json_decref(is);
+    json_decref(want);
+    return rc;
+}
+
+/* A paused cluster would never be made. */
+static hfd_rc check_pause(const struct hfd_ctx *c, const struct hfd_call *call)
+{
+    const json_t *until;
+    json_t *spec;
+    bool pauses;
+    hfd_rc rc = hfd_json_parse(call->input->cluster.spec, &spec, c->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    until = json_object_get(spec, "paused_until");
+    pauses = until != NULL && !json_is_null(until) && !json_is_false(until) &&
+             !(json_is_string(until) && strcasecmp(json_string_value(until), "false") == 0);
+    json_decref(spec);
+    return pauses ? hfd_fail_field(c->err, HFD_INVALID, SPEC ".paused_until",
+                                   "expected no pause in the order that makes the cluster: "
+                                   "HyperShift would not make it")
+                  : HFD_OK;
+}
+
+/* ---- names ---- */
+
+/* A NodePool's name, and the cluster and nodepool that it is for. */
+struct claim {
+    hfd_slice whole, cluster, pool;
+    const char *field;
+};
+
+static hfd_rc fail_claimed(const struct hfd_ctx *c, const struct claim *claim,
+                           const struct hfd_fleet_row *pool)
+{
+    struct hfd_part_row part = {.guresid = HFD_SLICE("")};
+    const hfd_rc rc = hfd_part_row_by_fleet(c->tx, pool->id, c->mem, &part, c->err);
+
+    if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+        return rc;
+    return hfd_fail_field(c->err, HFD_INVALID, claim->field,
+                          "the NodePool '%.*s' is that of nodepool '%.*s', which is %s%.*s: choose "
+                          "another name",
+                          HFD_SLICE_FMT(claim->whole), HFD_SLICE_FMT(pool->name),
+                          rc == HFD_OK ? "of resource " : "of no resource",
+                          HFD_SLICE_FMT(part.guresid));
+}
+
+/* Looks for another cluster and nodepool whose names make the same NodePool, split at `at`. */
+static hfd_rc check_split(const struct hfd_ctx *c, const struct claim *claim, size_t at)
+{
+    const struct hfd_fleet_name cluster = {HFD_KIND_CLUSTER, HFD_SLICE(""), {claim->whole.p, at}};
+    struct hfd_fleet_name pool = {.kind = HFD_KIND_NODEPOOL,
+                                  .name = {claim->whole.p + at + 1, claim->whole.len - at - 1}};
+    struct hfd_fleet_row row;
+    hfd_rc rc;
+
+    if (at == claim->cluster.len)
+        return HFD_OK; /* this one */
+    rc = hfd_fleet_row_by_name(c->tx, &cluster, c->mem, &row, c->err);
+    if (rc == HFD_OK) {
+        pool.owner_id = row.id;
+        rc = hfd_fleet_row_by_name(c->tx, &pool, c->mem, &row, c->err);
+    }
+    if (rc == HFD_NOT_FOUND)
+        return HFD_OK;
+    return rc == HFD_OK ? fail_claimed(c, claim, &row) : rc;
+}
+
+/* "a-b" and "c", "a" and "b-c": both make the NodePool "a-b-c". */
+static hfd_rc admit_check_name(const struct hfd_ctx *c, struct claim *claim)
+{
+    hfd_rc rc = HFD_OK;
+
+    claim->whole = hfd_arena_printf(c->mem, "%.*s-%.*s", HFD_SLICE_FMT(claim->cluster),
+                                    HFD_SLICE_FMT(claim->pool));
+    if (claim->whole.p == NULL)
+        return hfd_fail_nomem(c->err, "check names");
+    for (size_t i = 1; rc == HFD_OK && i + 1 < claim->whole.len; i++)
+        if (claim->whole.p[i] == '-')
+            rc = check_split(c, claim, i);
+    return rc;
+}
+
+/* The cluster that a nodepool resource asks for. An empty name = it is not known. */
+static hfd_rc cluster_of_pool(const struct hfd_ctx *c, const struct hfd_input *in,
+                              struct hfd_fleet_row *row)
+{
+    struct hfd_resource_row owner;
+    hfd_slice id = in->cluster_id;
+    hfd_rc rc = HFD_OK;
+
+    row->name = HFD_SLICE("");
+    if (in->cluster_guresid.len > 0) {
+        rc = hfd_resource_row_get(c->tx, in->cluster_guresid, c->mem, &owner, c->err);
+        if (rc == HFD_OK)
+            id = owner.cluster_id;
+    }
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_get(c->tx, id, c->mem, row, c->err);
+    if (rc != HFD_OK)
+        row->name = HFD_SLICE("");
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc; /* the order is refused for that elsewhere */
+}
+
+/* Checks a nodepool resource once more: now the platform of its cluster is known. */
+static hfd_rc admit_check_pool(const struct hfd_hs_checker *checker, const struct hfd_ctx *c,
+                               const struct hfd_input *in, const struct hfd_fleet_row *cluster)
+{
+    struct hfd_violations found = {.count = 0};
+    struct hfd_mistakes mistakes = {.found = &found, .mem = c->mem};
+    struct hfd_ordered order = {.kind = HFD_KIND_NODEPOOL, .cluster_name = cluster->name};
+    json_t *spec = NULL, *of_cluster = NULL;
+    hfd_rc rc = hfd_json_parse(in->nodepools[0].spec, &spec, c->err);
+
+    if (rc == HFD_OK)
+        rc = hfd_json_parse(cluster->spec, &of_cluster, c->err);
+    if (rc == HFD_OK) {
+        order.cluster_spec = of_cluster;
+        order.values = json_pack("{s:{s:O}}", "nodepool", "spec", spec);
+        rc = order.values != NULL ? hfd_hs_order_check(checker, &order, &mistakes, c->err)
+                                  : hfd_fail_nomem(c->err, "check a nodepool");
+    }
+    if (rc == HFD_OK)
+        rc = hfd_mistakes_result(&mistakes, c->err);
+    json_decref(order.values);
+    json_decref(spec);
+    json_decref(of_cluster);
+    return rc;
+}
+
+static hfd_rc check_names(const struct hfd_ctx *c, const struct hfd_input *in, hfd_slice cluster)
+{
+    const bool alone = in->kind == HFD_KIND_NODEPOOL;
+    hfd_rc rc = HFD_OK;
+    char field[64];
+
+    for (size_t i = 0; rc == HFD_OK && cluster.len > 0 && i < in->nodepool_count; i++) {
+        struct claim claim = {.cluster = cluster, .pool = in->nodepools[i].name, .field = field};
+
+        if (alone)
+            (void)snprintf(field, sizeof(field), "driver.values.nodepool.name");
+        else
+            (void)snprintf(field, sizeof(field), "driver.values.nodepools[%zu].name", i);
+        rc = admit_check_name(c, &claim);
+    }
+    return rc;
+}
+
+hfd_rc hfd_hs_admit(const struct hfd_hs_checker *checker, const struct hfd_ctx *c,
+                    const struct hfd_call *call, const struct hfd_resource_row *was)
+{
+    const struct hfd_input *in = call->input;
+    struct hfd_fleet_row cluster = {.name = in->cluster.name};
+    hfd_rc rc;
+
+    if (in->kind == HFD_KIND_NODEPOOL) {
+        rc = cluster_of_pool(c, in, &cluster);
+        if (rc == HFD_OK && cluster.name.len > 0)
+            rc = admit_check_pool(checker, c, in, &cluster);
+    } else {
+        rc = was != NULL ? check_change(&checker->defaults, c, call, was) : check_pause(c, call);
+    }
+    return rc == HFD_OK ? check_names(c, in, cluster.name) : rc;
 }

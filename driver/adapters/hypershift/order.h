@@ -1,13 +1,43 @@
 /*
+ * Names that the HyperShift adapter and the management cluster share: kinds of objects, labels,
+ * adapters. Source: HyperShift API, hypershift.openshift.io/v1beta1. Thread: any.
+ *
  * Checks what an order asks of HyperShift, before anything is made: the schemas of
  * schemas/hypershift.json, and the rules that a schema cannot express. HyperShift's own CRD accepts
  * much that never works. Pure. Thread: any.
+ *
+ * Refuses orders that HyperShift could not carry out: names that meet,
+ * fields that cannot change, nodepools that do not fit their cluster. Thread: writer, inside
+ * the transaction of a PUT.
  */
 #ifndef HFD_HYPERSHIFT_ORDER_H
 #define HFD_HYPERSHIFT_ORDER_H
 
+#include "driver/core/driver.h"
 #include "driver/core/input.h"
+#include "driver/kube/client.h"
 #include "schemas/spec.h"
+
+#define HFD_HS_ADAPTER "hypershift"
+#define HFD_HS_VALIDATION "validation"
+#define HFD_HS_MANAGER "hyperfleet-driver"
+#define HFD_HS_LABEL_CLUSTER "hyperfleet.io/cluster-id"
+#define HFD_HS_LABEL_NODEPOOL "hyperfleet.io/nodepool-id"
+#define HFD_HS_LABEL_MANAGER "hyperfleet.io/managed-by"
+#define HFD_HS_LABEL_TYPE "hyperfleet.io/resource-type"
+#define HFD_HS_LABEL_GURESID "humanitec_guresid"
+#define HFD_HS_GENERATION "hyperfleet.io/generation"
+#define HFD_HS_OURS HFD_HS_LABEL_MANAGER "=" HFD_HS_ADAPTER
+
+extern const struct hfd_kube_type hfd_hs_hosted_clusters, hfd_hs_node_pools, hfd_hs_secrets,
+    hfd_hs_namespaces;
+
+/** The kind of an object as EMCO has it: Group, Version, Kind. @return gives; NULL = no memory */
+json_t *hfd_hs_gvk(const struct hfd_kube_type *type);
+
+/** The namespace that HyperShift makes for a control plane. p is NULL if memory is short. */
+hfd_slice hfd_hs_control_plane_namespace(hfd_slice namespace, hfd_slice cluster_name,
+                                         struct hfd_arena *mem);
 
 /** The settings hypershift.*, which hold for orders that say nothing. Texts are borrowed. */
 struct hfd_hs_defaults {
@@ -34,11 +64,13 @@ HFD_MUST_CHECK hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_order
                                          struct hfd_mistakes *mistakes, struct hfd_err *err);
 
 /**
- * The field of an order that a field of the object is made of: "spec.dns.baseDomain" is
- * "dns.base_domain". Pure.
- * @return static; NULL = there is none, or it is named the same
+ * The field of an order that a field of the object is made of, as the order has it:
+ * "spec.dns.baseDomain" is "dns.base_domain", or "raw.hosted_cluster.spec.dns.baseDomain". Pure.
+ * @param spec  of the cluster or nodepool
+ * @return in mem; empty: there is none
  */
-const char *hfd_hs_order_field(hfd_slice field);
+hfd_slice hfd_hs_order_field(const json_t *spec, bool of_pool, hfd_slice field,
+                             struct hfd_arena *mem);
 
 /**
  * The platform type of a cluster's spec, "None" if it names none.
@@ -57,5 +89,9 @@ bool hfd_hs_has_management(const struct hfd_hs_defaults *defaults, hfd_slice nam
 void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, size_t size);
 /** True if HyperShift makes a domain of the management cluster's own. */
 bool hfd_hs_is_passthrough(const json_t *cluster_spec);
+
+/** hfd_actor.admit. @return HFD_OK, HFD_INVALID, HFD_IMMUTABLE */
+HFD_MUST_CHECK hfd_rc hfd_hs_admit(const struct hfd_hs_checker *checker, const struct hfd_ctx *c,
+                                   const struct hfd_call *call, const struct hfd_resource_row *was);
 
 #endif

@@ -1,8 +1,6 @@
 /* See report.h. */
 #include "driver/adapters/hypershift/report.h"
 
-#include "driver/adapters/hypershift/names.h"
-
 /* Available is known to flap just after an installation. */
 #define DOWN_MAX_US INT64_C(30000000)
 
@@ -75,6 +73,8 @@ static void report_sync(struct hfd_hs_work *w, const struct hfd_reconciled *ende
     if (serves != 0 && down) {
         r->reason = w->judgement.down_reason;
         r->message = w->judgement.down_message;
+        if (p->updating_to != 0)
+            r->message = hfd_arena_printf(w->mem, "%s; %s", w->words, r->message).p;
     } else if (reached && w->judgement.stage == HFD_HS_PAUSED) {
         r->reason = "ReconciliationPaused";
         r->message = w->judgement.message;
@@ -144,6 +144,8 @@ hfd_rc hfd_hs_reports_make(struct hfd_hs_work *w, const struct hfd_reconciled *e
         report_teardown(w, ended, r);
     else
         report_sync(w, ended, r, &p);
+    if (r->message == NULL)
+        return hfd_fail_nomem(err, "make a report");
     p.percent = hfd_hs_percent(w, w->row.generation, w->judgement.progress);
     p.message = w->words;
     if (w->row.deleted_us != 0)

@@ -2,7 +2,7 @@
 #ifndef HFD_HYPERSHIFT_REPORT_H
 #define HFD_HYPERSHIFT_REPORT_H
 
-#include "driver/adapters/hypershift/data.h"
+#include "driver/adapters/hypershift/work.h"
 #include "driver/fleet/condition.h"
 
 /** The report of one adapter. Texts and documents are borrowed. */

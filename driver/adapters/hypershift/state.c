@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "driver/adapters/hypershift/names.h"
-
-#define INVALID_MAX_US INT64_C(60000000) /* missing PKI secrets at the begin heal by themselves */
+#include "driver/adapters/hypershift/order.h"
+#include "driver/base/clock.h"
+#include "driver/base/foreign.h"
 
 /* ---- reading ---- */
 
@@ -16,7 +16,7 @@ static hfd_slice text_in(const json_t *obj, const char *key)
     return (hfd_slice){json_string_value(v), json_string_length(v)};
 }
 
-static int64_t generation_of(const json_t *object)
+int64_t hfd_hs_object_generation(const json_t *object)
 {
     return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
 }
@@ -33,7 +33,8 @@ struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *ty
             continue;
         return (struct hfd_hs_condition){
             .found = true,
-            .current = observed == NULL || json_integer_value(observed) >= generation_of(object),
+            .current = observed == NULL ||
+                       json_integer_value(observed) >= hfd_hs_object_generation(object),
             .is_true = hfd_slice_is(text_in(c, "status"), "True"),
             .is_false = hfd_slice_is(text_in(c, "status"), "False"),
             .reason = text_in(c, "reason"),
@@ -69,13 +70,47 @@ bool hfd_hs_is_deleting(const json_t *object)
     return hfd_hs_metadata(object, "deletionTimestamp").len > 0;
 }
 
-/* ---- gates ---- */
-
 static void say(char *out, size_t size, hfd_slice text)
 {
-    (void)snprintf(out, size, "%.*s", (int)(text.len < size ? text.len : size - 1),
+    (void)snprintf(out, size, "%.*s", (int)hfd_foreign_cut(text, size - 1),
                    text.p != NULL ? text.p : "");
 }
+
+/* Adds "BEFORE TEXT". */
+static void add(char *out, size_t size, const char *before, hfd_slice text)
+{
+    const size_t used = strlen(out);
+
+    (void)snprintf(out + used, size - used, "%s", before);
+    say(out + strlen(out), size - strlen(out), text);
+}
+
+void hfd_hs_held_text(const json_t *object, char *out, size_t size)
+{
+    static const char *const types[] = {"HostedClusterDestroyed", "CloudResourcesDestroyed"};
+    const json_t *left = json_object_get(json_object_get(object, "metadata"), "finalizers");
+
+    out[0] = '\0';
+    if (!hfd_hs_is_deleting(object))
+        return;
+    add(out, size, " since ", hfd_hs_metadata(object, "deletionTimestamp"));
+    for (size_t i = 0; i < json_array_size(left); i++) {
+        const json_t *one = json_array_get(left, i);
+
+        add(out, size, i > 0 ? ", " : ": finalizers ",
+            (hfd_slice){json_string_value(one), json_string_length(one)});
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        const struct hfd_hs_condition c = hfd_hs_condition_of(object, types[i]);
+
+        if (c.message.len == 0)
+            continue;
+        add(out, size, "; ", hfd_slice_of(types[i]));
+        add(out, size, ": ", c.message);
+    }
+}
+
+/* ---- gates ---- */
 
 static bool is_open(const struct hfd_hs_condition *c)
 {
@@ -118,26 +153,74 @@ static bool pass(const json_t *object, const struct gate *gates, size_t count,
     return true;
 }
 
-static bool refuse(struct hfd_hs_judgement *out, const char *type, const struct hfd_hs_condition *c)
+/* When a condition was first seen False at this generation; 0 = it was not. */
+static int64_t refused_since(const struct hfd_hs_facts *facts, const char *type)
 {
+    int64_t since_us;
+
+    if (json_integer_value(json_object_get(facts->refused, "generation")) != facts->generation ||
+        hfd_time_parse(text_in(json_object_get(facts->refused, "since"), type), &since_us, NULL) !=
+            HFD_OK)
+        return 0;
+    return since_us < facts->now_us ? since_us : facts->now_us;
+}
+
+/*
+ * Finds conditions that only another order can mend. HyperShift says the same of faults that pass:
+ * what it waits for is not there yet, a registry does not answer. So each is given time. The one
+ * that was seen first decides.
+ */
+static bool find_refusal(const struct hfd_hs_facts *facts, const char *const *types, size_t count,
+                         struct hfd_hs_judgement *out)
+{
+    struct hfd_hs_condition first = {.found = false};
+    int64_t first_us = INT64_MAX;
+
+    for (size_t i = 0; i < count && out->refusal_count < HFD_HS_REFUSALS_MAX; i++) {
+        const struct hfd_hs_condition c = hfd_hs_condition_of(facts->object, types[i]);
+        int64_t since_us = refused_since(facts, types[i]);
+
+        /* One that has not seen the last change decides nothing, and ends nothing. */
+        if (!c.found || !c.is_false || (!c.current && since_us == 0))
+            continue;
+        if (since_us == 0)
+            since_us = facts->now_us;
+        out->refusals[out->refusal_count++] = (struct hfd_hs_refusal){types[i], since_us};
+        if (!c.current || since_us >= first_us)
+            continue;
+        first = c;
+        first_us = since_us;
+        out->gate = types[i];
+    }
+    if (!first.found)
+        return false;
     out->stage = HFD_HS_REFUSED;
-    out->gate = type;
-    say(out->reason, sizeof(out->reason), c->reason.len > 0 ? c->reason : hfd_slice_of(type));
-    say(out->message, sizeof(out->message), c->message);
+    if (facts->now_us - first_us < facts->grace_us) {
+        out->stage = HFD_HS_WAITS;
+        out->until_us = first_us + facts->grace_us;
+    }
+    say(out->reason, sizeof(out->reason),
+        first.reason.len > 0 ? first.reason : hfd_slice_of(out->gate));
+    say(out->message, sizeof(out->message), first.message);
     return true;
 }
 
-/* Finds a condition that only another order can mend. */
-static bool find_refusal(const json_t *object, const char *const *types, size_t count,
-                         struct hfd_hs_judgement *out)
+json_t *hfd_hs_refusals_json(const struct hfd_hs_judgement *j, int64_t generation)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct hfd_hs_condition c = hfd_hs_condition_of(object, types[i]);
+    json_t *since = json_object();
 
-        if (c.found && c.current && c.is_false && !hfd_slice_is(c.reason, "SecretNotFound"))
-            return refuse(out, types[i], &c);
+    for (size_t i = 0; since != NULL && i < j->refusal_count; i++) {
+        char text[HFD_TIME_TEXT_MAX];
+
+        (void)hfd_time_format(j->refusals[i].since_us, text);
+        if (json_object_set_new(since, j->refusals[i].type, json_string(text)) != 0) {
+            json_decref(since);
+            return NULL;
+        }
     }
-    return false;
+    return since != NULL
+               ? json_pack("{s:I,s:o}", "generation", (json_int_t)generation, "since", since)
+               : NULL;
 }
 
 /* Judges if the reached state is available now. A missing condition says nothing. */
@@ -163,40 +246,26 @@ static bool begin(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out
 
 /* ---- clusters ---- */
 
-bool hfd_hs_is_invalid(const json_t *cluster)
+/* The newest entry of a version history: `version`, or `controlPlaneVersion`. */
+static const json_t *version_of(const json_t *cluster, const char *of)
 {
-    const struct hfd_hs_condition c = hfd_hs_condition_of(cluster, "ValidConfiguration");
-
-    return c.found && c.current && c.is_false;
-}
-
-static bool cluster_is_refused(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out)
-{
-    static const char *const types[] = {"SupportedHostedCluster", "ValidReleaseImage",
-                                        "ValidHostedControlPlaneConfiguration",
-                                        "PlatformCredentialsFound"};
-    const struct hfd_hs_condition c = hfd_hs_condition_of(facts->object, "ValidConfiguration");
-
-    if (find_refusal(facts->object, types, sizeof(types) / sizeof(types[0]), out))
-        return true;
-    return hfd_hs_is_invalid(facts->object) &&
-           (facts->invalid_for_us > INVALID_MAX_US ||
-            hfd_slice_is(c.reason, "InvalidConfiguration")) &&
-           refuse(out, "ValidConfiguration", &c);
-}
-
-/* The newest entry of the version history. */
-static const json_t *version_of(const json_t *cluster)
-{
-    const json_t *version = json_object_get(json_object_get(cluster, "status"), "version");
+    const json_t *version = json_object_get(json_object_get(cluster, "status"), of);
 
     return json_array_get(json_object_get(version, "history"), 0);
 }
 
-/* An update of a serving cluster is done when its release is rolled out and nothing progresses. */
-static bool update_is_done(const json_t *cluster, struct hfd_hs_judgement *out)
+/*
+ * An update of a serving cluster is done when its release is rolled out and nothing progresses.
+ * Without nodes the rollout stays Partial for ever, as some operators need nodes: the control plane
+ * has to have the release then. Newer HyperShifts say that by itself.
+ */
+static bool update_is_done(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out)
 {
-    const json_t *spec = json_object_get(cluster, "spec"), *newest = version_of(cluster);
+    const json_t *cluster = facts->object, *spec = json_object_get(cluster, "spec");
+    const json_t *whole = version_of(cluster, "version"),
+                 *plane = version_of(cluster, "controlPlaneVersion");
+    const json_t *newest = facts->wants_nodes || plane == NULL ? whole : plane;
+    const bool may_be_partial = !facts->wants_nodes && plane == NULL;
     const struct hfd_hs_condition c = hfd_hs_condition_of(cluster, "Progressing");
     const hfd_slice image = text_in(newest, "image"), state = text_in(newest, "state"),
                     wanted = text_in(json_object_get(spec, "release"), "image");
@@ -205,7 +274,8 @@ static bool update_is_done(const json_t *cluster, struct hfd_hs_judgement *out)
         close_gate(out, "Progressing", &c);
         return false;
     }
-    if ((image.len == 0 || hfd_slice_eq(image, wanted)) && !hfd_slice_is(state, "Partial"))
+    if ((image.len == 0 || hfd_slice_eq(image, wanted)) &&
+        (may_be_partial || !hfd_slice_is(state, "Partial")))
         return true;
     out->stage = HFD_HS_WAITS;
     out->gate = "ClusterVersion";
@@ -238,6 +308,9 @@ void hfd_hs_judge_cluster(const struct hfd_hs_facts *facts, struct hfd_hs_judgem
         {"Available", 85, false},
     };
     static const struct gate nodes[] = {{"ClusterVersionSucceeding", 95, false}};
+    static const char *const fatal[] = {"SupportedHostedCluster", "ValidReleaseImage",
+                                        "ValidHostedControlPlaneConfiguration",
+                                        "PlatformCredentialsFound", "ValidConfiguration"};
     const json_t *object = facts->object;
     const struct hfd_hs_condition active = hfd_hs_condition_of(object, "ReconciliationActive");
 
@@ -253,10 +326,10 @@ void hfd_hs_judge_cluster(const struct hfd_hs_facts *facts, struct hfd_hs_judgem
         say(out->message, sizeof(out->message), active.message);
         return;
     }
-    if (cluster_is_refused(facts, out) ||
+    if (find_refusal(facts, fatal, sizeof(fatal) / sizeof(fatal[0]), out) ||
         !pass(object, control_plane, sizeof(control_plane) / sizeof(control_plane[0]), out) ||
         !has_kubeconfig(object, out) || (facts->wants_nodes && !pass(object, nodes, 1, out)) ||
-        (facts->serves && !update_is_done(object, out)))
+        (facts->serves && !update_is_done(facts, out)))
         return;
     out->stage = HFD_HS_REACHED;
     out->gate = NULL;
@@ -289,14 +362,39 @@ static bool is_updating(const json_t *pool, struct hfd_hs_judgement *out)
     return false;
 }
 
-/* With `replicas: 0` machines are False for good: AsExpected, "NodePool set to no replicas". */
-static bool pass_machines(const json_t *pool, json_int_t wanted, struct hfd_hs_judgement *out)
+/* The fewest nodes that a spec asks for. @param scaling  "autoScaling", "auto_scaling" */
+static json_int_t fewest_of(const json_t *spec, const char *scaling)
+{
+    const json_t *replicas = json_object_get(spec, "replicas");
+    const json_t *min = json_object_get(json_object_get(spec, scaling), "min");
+
+    return json_is_integer(replicas) ? json_integer_value(replicas)
+           : json_is_integer(min)    ? json_integer_value(min)
+                                     : 1;
+}
+
+bool hfd_hs_pool_wants_nodes(const json_t *spec)
+{
+    const json_t *raw = json_object_get(json_object_get(spec, "raw"), "node_pool");
+    const json_t *patch = json_object_get(raw, "spec");
+    const bool patched = json_is_integer(json_object_get(patch, "replicas")) ||
+                         json_is_object(json_object_get(patch, "autoScaling"));
+
+    return (patched ? fewest_of(patch, "autoScaling") : fewest_of(spec, "auto_scaling")) > 0;
+}
+
+/*
+ * Where no node is wanted, machines are False for good: AsExpected, "NodePool set to no replicas";
+ * NotFound, "No Machines are created".
+ */
+static bool pass_machines(const json_t *pool, struct hfd_hs_judgement *out)
 {
     static const struct gate gates[] = {{"AllMachinesReady", 60, false},
                                         {"ReachedIgnitionEndpoint", 70, true},
                                         {"AllNodesHealthy", 85, false}};
 
-    return wanted == 0 || pass(pool, gates, sizeof(gates) / sizeof(gates[0]), out);
+    return fewest_of(json_object_get(pool, "spec"), "autoScaling") == 0 ||
+           pass(pool, gates, sizeof(gates) / sizeof(gates[0]), out);
 }
 
 /* The number of nodes that the spec asks for; -1 = a range. */
@@ -351,10 +449,10 @@ void hfd_hs_judge_pool(const struct hfd_hs_facts *facts, struct hfd_hs_judgement
     judge_up(pool, "Ready", out);
     if (!machines)
         out->up = pool != NULL;
-    if (!applied || find_refusal(pool, fatal, sizeof(fatal) / sizeof(fatal[0]), out) ||
+    if (!applied || find_refusal(facts, fatal, sizeof(fatal) / sizeof(fatal[0]), out) ||
         !pass(pool, begin_gates, 1, out))
         return;
-    if (machines ? !pass(pool, payload, 1, out) || !pass_machines(pool, wanted, out) ||
+    if (machines ? !pass(pool, payload, 1, out) || !pass_machines(pool, out) ||
                        !pass(pool, ready, 1, out) || !has_replicas(pool, wanted, out)
                  : !pass_without_machines(pool, out))
         return;

@@ -1,8 +1,9 @@
 /* See tree.h. */
 #include "driver/adapters/hypershift/tree.h"
 
-#include "driver/adapters/hypershift/names.h"
+#include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/steps.h"
+#include "driver/base/foreign.h"
 
 #include <stdio.h>
 
@@ -60,8 +61,7 @@ static void put(struct tree *t, json_t *obj, const char *key, json_t *value)
 static void put_text(struct tree *t, json_t *obj, const char *key, hfd_slice text)
 {
     if (text.len > 0)
-        put(t, obj, key,
-            json_stringn(text.p, text.len < TEXT_MAX_BYTES ? text.len : TEXT_MAX_BYTES));
+        put(t, obj, key, json_stringn(text.p, hfd_foreign_cut(text, TEXT_MAX_BYTES)));
 }
 
 static hfd_slice text_in(const json_t *object, const char *key)
@@ -124,7 +124,8 @@ static json_t *node_of(struct tree *t, const json_t *object)
     put_text(t, node, "namespace", hfd_hs_metadata(object, "namespace"));
     if (owner != NULL)
         put(t, node, "owner",
-            json_sprintf("%.63s/%.253s", text_in(owner, "kind").p, text_in(owner, "name").p));
+            json_sprintf("%.*s/%.*s", HFD_FOREIGN_CUT(text_in(owner, "kind"), 63),
+                         HFD_FOREIGN_CUT(text_in(owner, "name"), 253)));
     if (t->type != &hfd_hs_node_pools) /* which the adapter applies */
         put(t, node, "observed-only", json_true());
     put_text(t, node, "phase", text_in(json_object_get(object, "status"), "phase"));
@@ -252,6 +253,7 @@ static bool list_kind(struct tree *t, size_t kind)
     (void)snprintf(part->message, sizeof(part->message), "%.199s",
                    class == HFD_KUBE_FORBIDDEN ? why.message
                                                : "the API server does not have this kind");
+    hfd_foreign_drop_halves(part->message);
     note_not_shown(t, versions[0].kind, part);
     return true;
 }

@@ -1,17 +1,21 @@
 /* See work.h. */
 #include "driver/adapters/hypershift/work.h"
 
-#include "driver/adapters/hypershift/cluster.h"
 #include "driver/adapters/hypershift/fleet.h"
-#include "driver/adapters/hypershift/names.h"
-#include "driver/adapters/hypershift/pool.h"
+#include "driver/adapters/hypershift/manifest.h"
+#include "driver/adapters/hypershift/order.h"
+#include "driver/adapters/hypershift/state.h"
+#include "driver/adapters/hypershift/steps.h"
+#include "driver/adapters/reconcile.h"
+#include "driver/base/yamlx.h"
+#include "driver/fleet/objects.h"
+#include "driver/kube/refusal.h"
+#include "store/rows_fleet.h"
+#include "store/rows_report.h"
 
-bool hfd_hs_pool_wants_nodes(bool deleting, const json_t *spec)
-{
-    const json_t *replicas = json_object_get(spec, "replicas");
+#include <stdlib.h>
 
-    return !deleting && (replicas == NULL || json_integer_value(replicas) > 0);
-}
+/* ---- work ---- */
 
 hfd_rc hfd_hs_read_validated(struct hfd_hs_work *w, struct hfd_err *err)
 {
@@ -75,4 +79,486 @@ struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *w)
         w->row.kind == HFD_KIND_CLUSTER ? &hfd_hs_cluster_steps : &hfd_hs_pool_steps;
 
     return hfd_reconcile(r, w->row.deleted_us != 0, w);
+}
+
+/* ---- records ---- */
+
+#define WATCHED_WAIT_US (30 * HFD_US_PER_S)
+#define AGAIN_US (HFD_US_PER_S / 10)
+#define AGAIN_MAX_US HFD_US_PER_S
+
+static struct hfd_hs_record **bucket_of(const struct hfd_hs_records *r, hfd_slice id)
+{
+    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % HFD_HS_BUCKETS;
+
+    return (struct hfd_hs_record **)(uintptr_t)&r->buckets[at];
+}
+
+void hfd_hs_records_fini(struct hfd_hs_records *r)
+{
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++) {
+        while (r->buckets[i] != NULL) {
+            struct hfd_hs_record *next = r->buckets[i]->next;
+
+            free(r->buckets[i]);
+            r->buckets[i] = next;
+        }
+    }
+    r->count = 0;
+}
+
+struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = *bucket_of(r, id);
+
+    while (record != NULL && !hfd_slice_is(id, record->id))
+        record = record->next;
+    return record;
+}
+
+static struct hfd_hs_record *make(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
+{
+    struct hfd_hs_record **bucket = bucket_of(r, row->id);
+    struct hfd_hs_record *record;
+
+    if (row->id.len > HFD_HS_ID_MAX || row->owner_id.len > HFD_HS_ID_MAX)
+        return NULL;
+    record = calloc(1, sizeof(*record));
+    if (record == NULL)
+        return NULL;
+    memcpy(record->id, row->id.p, row->id.len);
+    if (row->owner_id.len > 0)
+        memcpy(record->owner_id, row->owner_id.p, row->owner_id.len);
+    record->next = *bucket;
+    *bucket = record;
+    r->count++;
+    return record;
+}
+
+struct hfd_hs_record *hfd_hs_record_note(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
+{
+    struct hfd_hs_record *record = hfd_hs_record_find(r, row->id);
+    const bool deleting = row->deleted_us != 0;
+
+    if (record == NULL)
+        record = make(r, row);
+    if (record == NULL)
+        return NULL;
+    if (record->generation != row->generation || record->deleting != deleting) {
+        record->due_us = 0;
+        record->attempts = 0;
+    }
+    record->generation = row->generation;
+    record->deleting = deleting;
+    return record;
+}
+
+void hfd_hs_record_remove(struct hfd_hs_records *r, struct hfd_hs_record *record)
+{
+    struct hfd_hs_record **at = bucket_of(r, hfd_slice_of(record->id));
+
+    while (*at != record)
+        at = &(*at)->next;
+    *at = record->next;
+    r->count--;
+    free(record);
+}
+
+void hfd_hs_records_touch(struct hfd_hs_records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
+
+    if (record == NULL)
+        return;
+    record->due_us = record->soonest_us;
+    if (record->owner_id[0] != '\0')
+        return;
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
+        for (record = r->buckets[i]; record != NULL; record = record->next)
+            if (hfd_slice_is(id, record->owner_id))
+                record->due_us = record->soonest_us;
+}
+
+void hfd_hs_records_renew(struct hfd_hs_records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
+
+    if (record != NULL)
+        record->applied_generation = 0;
+    hfd_hs_records_touch(r, id);
+}
+
+void hfd_hs_records_touch_all(struct hfd_hs_records *r)
+{
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
+        for (struct hfd_hs_record *record = r->buckets[i]; record != NULL; record = record->next)
+            record->due_us = 0;
+}
+
+struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *r)
+{
+    struct hfd_hs_record *first = NULL;
+
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
+        for (struct hfd_hs_record *k = r->buckets[i]; k != NULL; k = k->next)
+            if (first == NULL || k->due_us < first->due_us)
+                first = k;
+    return first;
+}
+
+/* By how the walk ended. */
+static int64_t usual_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
+                              uint32_t random)
+{
+    const struct hfd_hs_record *r = w->record;
+    const int64_t wait_us = w->server->pauses.min_us;
+    const bool timed = r->down_since_us != 0;
+
+    switch (end) {
+    case HFD_STEP_WAITS:
+        return w->mono_us + (watched && !timed && w->row.deleted_us == 0 && w->object.doc != NULL
+                                 ? WATCHED_WAIT_US
+                                 : wait_us);
+    case HFD_STEP_AGAIN:
+        return w->mono_us +
+               (r->attempts * AGAIN_US < AGAIN_MAX_US ? r->attempts * AGAIN_US : AGAIN_MAX_US);
+    case HFD_STEP_FAULT:
+        if (w->server->closed_until_us > w->mono_us)
+            return w->server->closed_until_us;
+        return w->mono_us + hfd_kube_backoff_us(&w->server->pauses, r->attempts, random);
+    case HFD_STEP_DONE:
+    case HFD_STEP_REFUSED:
+    case HFD_STEP_STOPPED:
+        break;
+    }
+    if (timed)
+        return w->mono_us + wait_us;
+    return w->mono_us + w->resync_us - w->resync_us / 10 * (int64_t)(random % 1024) / 1024;
+}
+
+int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
+                             uint32_t random)
+{
+    const int64_t usual_us = usual_visit_us(w, end, watched, random);
+    int64_t at_us = usual_us;
+
+    if (w->judged && w->judgement.until_us != 0)
+        at_us = w->mono_us + w->judgement.until_us - w->now_us;
+    if (hfd_hs_has_drifted(w) && w->record->applied_us + HFD_HS_DRIFT_US < at_us)
+        at_us = w->record->applied_us + HFD_HS_DRIFT_US;
+    return at_us < usual_us ? at_us : usual_us;
+}
+
+/* ---- data ---- */
+
+struct build {
+    bool failed;
+};
+
+static void put(struct build *b, json_t *obj, const char *key, json_t *value)
+{
+    if (value == NULL || json_object_set_new(obj, key, value) != 0)
+        b->failed = true;
+}
+
+static void copy(struct build *b, json_t *to, const json_t *from, const char *key)
+{
+    const json_t *v = json_object_get(from, key);
+
+    if (v != NULL)
+        put(b, to, key, hfd_json_deep_copy(v));
+}
+
+/* The conditions of an object, with what a reader needs of them. */
+static json_t *conditions_of(struct build *b, const json_t *object)
+{
+    static const char *const members[] = {"type", "status", "reason", "message"};
+    const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
+    json_t *list = json_array();
+
+    for (size_t i = 0; list != NULL && i < json_array_size(all); i++) {
+        json_t *one = json_object();
+
+        for (size_t k = 0; one != NULL && k < sizeof(members) / sizeof(members[0]); k++)
+            copy(b, one, json_array_get(all, i), members[k]);
+        if (one == NULL || json_array_append_new(list, one) != 0)
+            b->failed = true;
+    }
+    return list;
+}
+
+/* The entry of an object for the status query. */
+static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char *rsync)
+{
+    const struct hfd_hs_object *o = &w->object;
+    const hfd_slice version = hfd_hs_metadata(o->doc, "resourceVersion");
+    json_t *entry = json_object(), *detail;
+
+    if (entry == NULL) {
+        b->failed = true;
+        return NULL;
+    }
+    put(b, entry, "GVK", hfd_hs_gvk(o->name.type));
+    put(b, entry, "name", json_stringn(o->name.name.p, o->name.name.len));
+    put(b, entry, "namespace", json_stringn(o->name.namespace.p, o->name.namespace.len));
+    put(b, entry, "rsync-status", json_string(rsync));
+    put(b, entry, "present", json_boolean(o->doc != NULL));
+    if (o->doc == NULL)
+        return entry;
+    put(b, entry, "resourceVersion", json_stringn(version.p != NULL ? version.p : "", version.len));
+    detail = json_object();
+    put(b, entry, "detail", detail);
+    if (!b->failed)
+        put(b, detail, "conditions", conditions_of(b, o->doc));
+    if (!b->failed && w->tree != NULL)
+        put(b, detail, "tree", json_incref(w->tree));
+    return entry;
+}
+
+static void put_update(struct build *b, json_t *data, const struct hfd_hs_progress *p)
+{
+    json_t *update = json_pack("{s:I,s:i,s:s,s:s}", "generation", (json_int_t)p->updating_to,
+                               "progress", p->percent, "step", p->step != NULL ? p->step : "",
+                               "message", p->message != NULL ? p->message : "");
+
+    put(b, data, "update", update);
+}
+
+/* Conditions that refuse have a time: it is kept here, over restarts. */
+static void put_refusals(struct build *b, const struct hfd_hs_work *w, json_t *data)
+{
+    if (!w->judged)
+        copy(b, data, w->prev_data, "refusals");
+    else if (w->judgement.refusal_count > 0)
+        put(b, data, "refusals", hfd_hs_refusals_json(&w->judgement, w->row.generation));
+}
+
+/* Outputs that were not read this time stay as they were reported. */
+static void put_outputs(struct build *b, const struct hfd_hs_work *w, json_t *data,
+                        hfd_slice *secrets)
+{
+    static const char *const members[] = {"endpoint", "version", "cluster_type", "cluster_data",
+                                          "kubeconfig_secret"};
+    const json_t *from = w->outputs != NULL ? w->outputs : w->prev_data;
+    const json_t *plain = json_object_get(w->outputs, "secrets");
+    json_t *redacted, *names = NULL;
+    const char *key;
+    const json_t *value;
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        copy(b, data, from, members[i]);
+    *secrets = w->prev_secrets;
+    if (json_object_size(plain) > 0)
+        *secrets = hfd_json_dump_arena(w->mem, plain);
+    if (secrets->p == NULL)
+        b->failed = true;
+    if (secrets->len == 0 || b->failed)
+        return;
+    if (hfd_json_parse(*secrets, &names, NULL) != HFD_OK) {
+        *secrets = HFD_SLICE("");
+        return;
+    }
+    redacted = json_object();
+    json_object_foreach (names, key, value) {
+        put(b, redacted, key, json_string("[redacted]"));
+    }
+    json_decref(names);
+    put(b, data, "secrets", redacted);
+}
+
+hfd_rc hfd_hs_data_make(const struct hfd_hs_work *w, const struct hfd_hs_progress *p,
+                        struct hfd_hs_data *out)
+{
+    json_t *doc = json_object(), *objects = json_array();
+    struct build b = {doc == NULL || objects == NULL};
+
+    *out = (struct hfd_hs_data){.secrets = HFD_SLICE("")};
+    if (!b.failed && json_array_append_new(objects, entry_of(&b, w, p->rsync)) != 0)
+        b.failed = true;
+    put(&b, doc, "objects", objects);
+    put(&b, doc, "progress", json_integer(p->updating_to != 0 ? 100 : p->percent));
+    if (p->serves > 0)
+        put(&b, doc, "serves", json_integer(p->serves));
+    if (p->step != NULL && p->updating_to == 0)
+        put(&b, doc, "step", json_string(p->step));
+    if (p->updating_to != 0)
+        put_update(&b, doc, p);
+    if (w->row.deleted_us == 0)
+        put_refusals(&b, w, doc);
+    if (w->row.kind == HFD_KIND_CLUSTER)
+        put_outputs(&b, w, doc, &out->secrets);
+    if (!b.failed)
+        out->text = hfd_json_dump_arena(w->mem, doc);
+    hfd_objects_count(doc, &out->objects);
+    json_decref(doc);
+    return !b.failed && out->text.p != NULL ? HFD_OK : HFD_NOMEM;
+}
+
+int hfd_hs_percent(const struct hfd_hs_work *w, int64_t generation, int percent)
+{
+    const json_t *update = json_object_get(w->prev_data, "update");
+    json_int_t before = 0;
+
+    if (json_integer_value(json_object_get(update, "generation")) == generation)
+        before = json_integer_value(json_object_get(update, "progress"));
+    else if (w->prev.adapter.len > 0 && w->prev.observed_generation == generation)
+        before = json_integer_value(json_object_get(w->prev_data, "progress"));
+    return before > percent && before <= 100 ? (int)before : percent;
+}
+
+/* ---- outputs ---- */
+
+#define SECRET_MAX_BYTES ((size_t)1 << 20)
+#define PORT_MAX 65535
+
+static hfd_slice text_in(const json_t *obj, const char *key)
+{
+    const json_t *v = json_object_get(obj, key);
+
+    return (hfd_slice){json_string_value(v), json_string_length(v)};
+}
+
+static const json_t *named(const json_t *doc, const char *list, const char *kind, hfd_slice name)
+{
+    const json_t *entries = json_object_get(doc, list);
+
+    for (size_t i = 0; i < json_array_size(entries); i++)
+        if (hfd_slice_eq(text_in(json_array_get(entries, i), "name"), name))
+            return json_object_get(json_array_get(entries, i), kind);
+    return NULL;
+}
+
+void hfd_hs_kubeconfig_split(hfd_slice kubeconfig, json_t **data, json_t **credentials)
+{
+    const json_t *context, *cluster, *user;
+    json_t *doc;
+
+    *data = NULL;
+    *credentials = NULL;
+    if (hfd_yaml_parse(kubeconfig, "kubeconfig", &doc, NULL) != HFD_OK)
+        return;
+    context = named(doc, "contexts", "context", text_in(doc, "current-context"));
+    cluster = named(doc, "clusters", "cluster", text_in(context, "cluster"));
+    user = named(doc, "users", "user", text_in(context, "user"));
+    if (json_is_object(cluster))
+        *data = hfd_json_deep_copy(cluster);
+    if (json_is_object(user))
+        *credentials = hfd_json_deep_copy(user);
+    json_decref(doc);
+}
+
+/* Puts a value; a failure is only that an output is missing, and the next visit reads again. */
+static void outputs_put(json_t *obj, const char *key, json_t *value)
+{
+    if (value != NULL)
+        (void)json_object_set_new(obj, key, value);
+}
+
+/* The text of a member of a Secret. Empty = it has none. */
+static hfd_slice secret_text(struct hfd_hs_work *w, const json_t *secret, const char *key)
+{
+    const hfd_slice coded = text_in(json_object_get(secret, "data"), key);
+    unsigned char *bytes;
+    size_t len;
+
+    if (coded.len == 0 || coded.len > SECRET_MAX_BYTES)
+        return HFD_SLICE("");
+    bytes = hfd_arena_alloc(w->mem, coded.len);
+    if (bytes == NULL || hfd_base64_decode(coded, bytes, coded.len, &len) != HFD_OK)
+        return HFD_SLICE("");
+    return (hfd_slice){(const char *)bytes, len};
+}
+
+/* Reads the Secret that status names. @param out  its text; empty = it is not there yet */
+static enum hfd_step_end read_secret(struct hfd_hs_work *w, const char *member, const char *key,
+                                     hfd_slice *out)
+{
+    const json_t *status = json_object_get(w->object.doc, "status");
+    const struct hfd_kube_object name = {&hfd_hs_secrets, w->object.name.namespace,
+                                         text_in(json_object_get(status, member), "name")};
+    enum hfd_step_end end;
+    json_t *doc = NULL;
+
+    *out = HFD_SLICE("");
+    if (name.name.len == 0)
+        return HFD_STEP_DONE;
+    end = hfd_hs_read(w, &name, &doc);
+    if (end == HFD_STEP_DONE && doc != NULL)
+        *out = secret_text(w, doc, key);
+    json_decref(doc);
+    return end;
+}
+
+static void put_endpoint(struct hfd_hs_work *w, json_t *out)
+{
+    const json_t *status = json_object_get(w->object.doc, "status");
+    const json_t *endpoint = json_object_get(status, "controlPlaneEndpoint");
+    const hfd_slice host = text_in(endpoint, "host");
+    const json_int_t port = json_integer_value(json_object_get(endpoint, "port"));
+    const bool v6 = host.len > 0 && memchr(host.p, ':', host.len) != NULL;
+    hfd_slice url;
+
+    if (host.len == 0 || port < 1 || port > PORT_MAX)
+        return;
+    url = hfd_arena_printf(w->mem, "https://%s%.*s%s:%lld", v6 ? "[" : "", HFD_SLICE_FMT(host),
+                           v6 ? "]" : "", (long long)port);
+    if (url.p != NULL)
+        outputs_put(out, "endpoint", json_stringn(url.p, url.len));
+}
+
+static void put_version(const struct hfd_hs_work *w, json_t *out)
+{
+    const json_t *status = json_object_get(w->object.doc, "status");
+    const json_t *history = json_object_get(json_object_get(status, "version"), "history");
+    const hfd_slice version = text_in(json_array_get(history, 0), "version");
+
+    if (version.len > 0)
+        outputs_put(out, "version", json_stringn(version.p, version.len));
+}
+
+static void put_kubeconfig(struct hfd_hs_work *w, json_t *out, json_t *secrets, hfd_slice text)
+{
+    const json_t *status = json_object_get(w->object.doc, "status");
+    const hfd_slice name = text_in(json_object_get(status, "kubeconfig"), "name");
+    json_t *data, *credentials;
+
+    if (text.len == 0)
+        return;
+    hfd_hs_kubeconfig_split(text, &data, &credentials);
+    outputs_put(secrets, "kubeconfig", json_stringn(text.p, text.len));
+    outputs_put(secrets, "credentials", credentials);
+    outputs_put(out, "cluster_data", data);
+    outputs_put(out, "cluster_type", json_string("k8s"));
+    outputs_put(out, "kubeconfig_secret",
+                json_pack("{s:s%,s:s%}", "namespace", w->object.name.namespace.p,
+                          w->object.name.namespace.len, "name", name.p, name.len));
+}
+
+enum hfd_step_end hfd_hs_outputs_read(void *arg)
+{
+    struct hfd_hs_work *w = arg;
+    hfd_slice kubeconfig, password;
+    json_t *out, *secrets;
+    enum hfd_step_end end = read_secret(w, "kubeconfig", "kubeconfig", &kubeconfig);
+
+    if (end == HFD_STEP_DONE)
+        end = read_secret(w, "kubeadminPassword", "password", &password);
+    if (end != HFD_STEP_DONE)
+        return end;
+    out = json_object();
+    secrets = json_object();
+    if (out == NULL || secrets == NULL) {
+        json_decref(out);
+        json_decref(secrets);
+        return hfd_hs_end(w, HFD_STEP_FAULT, "OutOfMemory", "out of memory");
+    }
+    put_endpoint(w, out);
+    put_version(w, out);
+    put_kubeconfig(w, out, secrets, kubeconfig);
+    if (password.len > 0)
+        outputs_put(secrets, "kubeadmin_password", json_stringn(password.p, password.len));
+    outputs_put(out, "secrets", secrets);
+    json_decref(w->outputs);
+    w->outputs = out;
+    return HFD_STEP_DONE;
 }

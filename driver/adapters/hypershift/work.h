@@ -1,6 +1,13 @@
 /*
  * One visit of the HyperShift adapter to a cluster or nodepool: what it read from HyperFleet and
  * the API server, and its findings. Thread: the adapter's.
+ *
+ * The memory of the adapter: when to visit each cluster and nodepool. Thread: the adapter's.
+ *
+ * The data of a report: progress, objects, outputs. Thread: the adapter's.
+ *
+ * The outputs of a cluster for its users: its URL, its version, its kubeconfig. Thread: the
+ * adapter's.
  */
 #ifndef HFD_HYPERSHIFT_WORK_H
 #define HFD_HYPERSHIFT_WORK_H
@@ -8,9 +15,14 @@
 #include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/reconcile.h"
-#include "driver/core/driver.h"
+#include "driver/fleet/objects.h"
 #include "driver/kube/refusal.h"
+#include "store/rows_fleet.h"
 #include "store/rows_report.h"
+
+struct hfd_fleet_row;
+struct hfd_hs_fleet;
+struct hfd_rng;
 
 #define HFD_HS_WORDS_MAX 400
 #define HFD_HS_ID_MAX 64 /* of a cluster or nodepool */
@@ -24,9 +36,10 @@ struct hfd_hs_record {
     int64_t generation;                                      /* as the store had it */
     bool deleting;
     int64_t due_us;             /* mono: of the next visit */
+    int64_t soonest_us;         /* mono: events have it visited no sooner; 0 = at once */
     int64_t applied_generation; /* by this process: others are applied again */
     int64_t applied_us;         /* mono */
-    int64_t invalid_since_us;   /* mono: ValidConfiguration False; 0 = it is not */
+    int64_t object_generation;  /* of the object, when it was applied */
     int64_t down_since_us;      /* mono: what serves is not available; 0 = it is */
     int attempts;               /* faults in a row */
     int64_t tree_due_us;        /* mono: when tree.h reads again */
@@ -59,15 +72,13 @@ struct hfd_hs_object {
     json_t *doc; /* as last read; NULL = it is not there */
 };
 
-struct hfd_hs_fleet;
-
 struct hfd_hs_work {
     struct hfd_hs_server *server;
     const struct hfd_hs_fleet *fleet;
     const struct hfd_hs_checker *checker;
     const struct hfd_hs_defaults *defaults; /* the checker's */
     struct hfd_hs_record *record;
-    int64_t now_us, mono_us, resync_us;
+    int64_t now_us, mono_us, resync_us, grace_us;
     struct hfd_arena *mem;
 
     /* From HyperFleet. Texts live in mem; documents are the work's. */
@@ -75,6 +86,7 @@ struct hfd_hs_work {
     struct hfd_fleet_row cluster; /* the row itself, or the nodepool's owner */
     bool has_cluster;
     bool wants_nodes, has_children;
+    int64_t deadline_us; /* wall clock: of the operation; 0 = not known */
     json_t *cluster_spec, *pool_spec, *secrets;
     struct hfd_report_row prev, prev_validation; /* adapter is empty = none */
     json_t *prev_data;
@@ -84,7 +96,7 @@ struct hfd_hs_work {
     /* From the API server. */
     struct hfd_hs_object object; /* the HostedCluster or NodePool */
     json_t *parent;              /* of a nodepool: its HostedCluster, if it is there and ours */
-    json_t *outputs;             /* of a cluster that is up: see outputs.h; NULL = not read */
+    json_t *outputs;             /* of a cluster that is up: see work.h; NULL = not read */
     json_t *tree;                /* see tree.h; NULL = none */
     bool is_strange;             /* an object of that name is not ours */
 
@@ -105,5 +117,82 @@ void hfd_hs_work_fini(struct hfd_hs_work *work);
 
 /** Walks over the steps of the resource's kind. */
 struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
+
+#define HFD_HS_BUCKETS 4096u
+
+struct hfd_hs_records {
+    struct hfd_hs_record *buckets[HFD_HS_BUCKETS];
+    size_t count;
+};
+
+/** Frees all records. */
+void hfd_hs_records_fini(struct hfd_hs_records *records);
+
+/** Finds the record of a cluster or nodepool, or NULL. */
+struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *records, hfd_slice id);
+/**
+ * Finds or makes the record of a row, and has it visited at once if the row is new or changed.
+ * @return NULL: memory is short, or the id is longer than any of ours
+ */
+struct hfd_hs_record *hfd_hs_record_note(struct hfd_hs_records *records,
+                                         const struct hfd_fleet_row *row);
+/** Frees one record. */
+void hfd_hs_record_remove(struct hfd_hs_records *records, struct hfd_hs_record *record);
+
+/**
+ * Has a cluster or nodepool visited at once, and with a cluster all its nodepools. A record that
+ * was just visited waits for its soonest_us: a stream of events makes few visits.
+ */
+void hfd_hs_records_touch(struct hfd_hs_records *records, hfd_slice id);
+/** Has all visited at once. */
+void hfd_hs_records_touch_all(struct hfd_hs_records *records);
+/** As touch, and has the objects applied again: secrets of an order have no generation. */
+void hfd_hs_records_renew(struct hfd_hs_records *records, hfd_slice id);
+/** The record that is due first, or NULL. */
+struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *records);
+
+/** When to visit a resource again after a walk. @param random  any bits */
+int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *work, enum hfd_step_end end, bool watched,
+                             uint32_t random);
+
+/** The part of the data beside objects and outputs. */
+struct hfd_hs_progress {
+    int64_t serves;      /* the generation that was reached; 0 = none */
+    int64_t updating_to; /* 0 = no update of what serves is going on */
+    const char *step;    /* "GATE Available", "SYNC Validated"; NULL = complete */
+    const char *message;
+    int percent;
+    const char *rsync; /* EMCO's word for the object: "Applied" */
+};
+
+/** The data of a report, in the memory of the work. */
+struct hfd_hs_data {
+    hfd_slice text;    /* JSON, secrets redacted */
+    hfd_slice secrets; /* JSON, plain; empty = none */
+    struct hfd_object_counts objects;
+};
+
+/** Makes the data. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_hs_data_make(const struct hfd_hs_work *work,
+                                       const struct hfd_hs_progress *progress,
+                                       struct hfd_hs_data *out);
+
+/** The percent of this step, not below what was reported of the same generation. */
+int hfd_hs_percent(const struct hfd_hs_work *work, int64_t generation, int percent);
+
+/**
+ * A step: reads the outputs of a HostedCluster that has published them into work->outputs:
+ * {endpoint, version, cluster_type, cluster_data, kubeconfig_secret, secrets {kubeconfig,
+ * kubeadmin_password, credentials}}.
+ * @return DONE also if there are none yet; else how the step ends
+ */
+enum hfd_step_end hfd_hs_outputs_read(void *work);
+
+/**
+ * Takes cluster and user of the current context out of a kubeconfig, for deployments.
+ * @param data         gives {server, certificate-authority-data, ...}, or NULL
+ * @param credentials  gives {token} or {client-certificate-data, client-key-data}, or NULL
+ */
+void hfd_hs_kubeconfig_split(hfd_slice kubeconfig, json_t **data, json_t **credentials);
 
 #endif

@@ -1,16 +1,15 @@
-/* The memory of the HTTP client and of a transfer, which http.c and http_setup.c share. */
+/* The memory of the HTTP client and of a transfer, which http.c and http.c share. */
 #ifndef HFD_REMOTE_HTTP_INT_H
 #define HFD_REMOTE_HTTP_INT_H
 
-#include <stdatomic.h>
+#include "driver/backend/remote/http.h"
+#include "driver/base/buf.h"
+#include "driver/base/peer.h"
+#include "driver/base/slice.h"
 
 #include <curl/curl.h>
 
-#include "driver/backend/remote/http_files.h"
-#include "driver/base/buf.h"
-
-#define HFD_REMOTE_API_PATH "/api/hyperfleet/v1"
-#define HFD_REMOTE_FAILURE_MAX 248
+#include <stdatomic.h>
 
 struct hfd_remote_http {
     unsigned magic;
@@ -24,22 +23,6 @@ struct hfd_remote_http {
     bool refused_token; /* the remote answered 401: the file may have a new token
                          */
     atomic_bool reload; /* any thread */
-};
-
-struct hfd_remote_transfer {
-    unsigned magic;
-#define HFD_REMOTE_TRANSFER_MAGIC 0x7ca25fe2u
-    struct hfd_remote_http *http;
-    struct hfd_remote_call *call;
-    CURL *easy;
-    struct curl_slist *headers;
-    struct hfd_buf body;
-    size_t header_bytes;
-    int64_t started_us; /* mono */
-    int64_t retry_after_us;
-    const char *refused; /* why the rest is not read; static */
-    char curl_says[CURL_ERROR_SIZE];
-    char failure[HFD_REMOTE_FAILURE_MAX];
 };
 
 #endif

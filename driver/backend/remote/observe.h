@@ -5,7 +5,15 @@
 #ifndef HFD_REMOTE_OBSERVE_H
 #define HFD_REMOTE_OBSERVE_H
 
-#include "driver/backend/remote/take.h"
+#include "driver/backend/remote/http.h"
+#include "driver/base/err.h"
+#include "driver/base/jsonx.h"
+#include "driver/base/slice.h"
+
+struct hfd_pass_part;
+struct hfd_take;
+struct hfd_wire_problem;
+struct hfd_wire_resource;
 
 /** The document of a part: what differs from its row is held until its reports are read. */
 HFD_MUST_CHECK hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
@@ -32,5 +40,28 @@ HFD_MUST_CHECK hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part 
                                        struct hfd_err *err);
 /** Returns whether the remote has what the part wants. */
 bool hfd_observe_equal(const struct hfd_pass_part *part, hfd_slice spec, hfd_slice labels);
+
+/* The meaning of an answer: the table "What answers mean" of README.md. Pure. Thread: any. */
+
+enum hfd_remote_verdict {
+    HFD_ON_WELL,    /* done, or the document is here */
+    HFD_ON_LATER,   /* down, busy */
+    HFD_ON_FOREIGN, /* not a word of HyperFleet: a proxy's, perhaps */
+    HFD_ON_WRONG,   /* not a HyperFleet: a redirect, or its word that the path is not its own */
+    HFD_ON_REFUSED, /* the credentials are refused */
+    HFD_ON_MISSING, /* the resource does not exist (any more) */
+    HFD_ON_TAKEN,   /* the name is taken */
+    HFD_ON_LEAVING, /* the resource or its cluster is being deleted */
+    HFD_ON_INVALID, /* the input is refused */
+    HFD_ON_UNABLE   /* this HyperFleet has no such operation */
+};
+
+/** @param problem  from the answer's document, or zeroes */
+enum hfd_remote_verdict hfd_remote_verdict_of(enum hfd_remote_method method,
+                                              const struct hfd_remote_answer *a,
+                                              const struct hfd_wire_problem *problem);
+
+/** Finds the state of the remote that the answer shows. */
+enum hfd_remote_health hfd_remote_health_of(const struct hfd_remote_answer *a);
 
 #endif

@@ -1,33 +1,23 @@
 /*
  * Orphans: clusters and nodepools in a remote HyperFleet with the labels of this server that are no
  * part of a driver resource. The remote thread searches for them, when a client asks and once in a
- * while (take_orphans.c), and writes rows. A list reads these rows. A deletion is written into
+ * while (orphans.c), and writes rows. A list reads these rows. A deletion is written into
  * them, and the thread carries it out. README.md in this folder explains the rules.
  */
 #ifndef HFD_REMOTE_ORPHANS_H
 #define HFD_REMOTE_ORPHANS_H
 
-#include "driver/backend/backend.h"
-#include "store/rows_orphan.h"
+#include "driver/base/err.h"
+#include "driver/base/slice.h"
 
-enum hfd_orphan_claim_kind {
-    HFD_ORPHAN_FREE,      /* no resource has a part in it */
-    HFD_ORPHAN_POSSIBLE,  /* a part of its GUResID has no id yet, and may get this
-                             one */
-    HFD_ORPHAN_OWNED,     /* it is a part of a resource */
-    HFD_ORPHAN_INHABITED, /* a cluster with a nodepool of a resource in it */
-};
-
-/** Returns whether a resource has, or may get, what is listed as an orphan. */
-struct hfd_orphan_claim {
-    enum hfd_orphan_claim_kind is;
-    hfd_slice whose; /* GUResID of that resource; empty if FREE */
-};
-
-/** Reads the claim from the rows. @param out  texts are in mem. Thread: any. */
-HFD_MUST_CHECK hfd_rc hfd_remote_orphan_claim(struct hfd_txn *tx, const struct hfd_orphan_row *o,
-                                              struct hfd_arena *mem, struct hfd_orphan_claim *out,
-                                              struct hfd_err *err);
+struct hfd_arena;
+struct hfd_backend_orphan_query;
+struct hfd_backend_orphans;
+struct hfd_backend_orphans_state;
+struct hfd_fleet_call;
+struct hfd_orphan_row;
+struct hfd_take;
+struct hfd_txn;
 
 /**
  * It is a part of a resource now: removes its row. Logs it if a deletion was requested. Thread:
@@ -59,5 +49,20 @@ HFD_MUST_CHECK hfd_rc hfd_remote_orphans_state(struct hfd_txn *tx, struct hfd_ar
 HFD_MUST_CHECK hfd_rc hfd_remote_orphan_remove(struct hfd_txn *tx,
                                                const struct hfd_fleet_call *call, hfd_slice id,
                                                struct hfd_orphan_row *out, struct hfd_err *err);
+
+/*
+ * Answers about orphans (orphans.h): pages of the search, and requests for one orphan. An orphan is
+ * deleted only if a client has asked for that. Thread: writer, inside a transaction function.
+ */
+
+/*
+ * The search is due again after this number of idle intervals, and when a client asks for the list.
+ */
+#define HFD_SEARCH_EVERY 12
+
+/** A page of SEARCH_CLUSTERS or SEARCH_POOLS. */
+HFD_MUST_CHECK hfd_rc hfd_take_search(struct hfd_take *t, struct hfd_err *err);
+/** An answer in ORPHAN_LOOK, ORPHAN_DELETE or ORPHAN_VERIFY. */
+HFD_MUST_CHECK hfd_rc hfd_take_orphan(struct hfd_take *t, struct hfd_err *err);
 
 #endif

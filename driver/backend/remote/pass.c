@@ -1,9 +1,19 @@
-/* The machine of a pass: its phases, its memory, and what always holds. See pass.h. */
+/* See pass.h. */
 #include "driver/backend/remote/pass.h"
 
+#include "driver/backend/mirror.h"
+#include "driver/backend/remote/http.h"
+#include "driver/backend/remote/wire.h"
+#include "driver/backend/remote/work.h"
+#include "driver/base/check.h"
+#include "store/rows_fleet.h"
+#include "store/rows_remote.h"
+#include "store/rows_resource.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "driver/base/check.h"
+/* The machine of a pass: its phases, its memory, and what always holds. See pass.h. */
 
 #define PASS_MAX_BYTES ((size_t)64 * 1024 * 1024)
 #define REQUEST_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -12,8 +22,6 @@
 
 #define TO(p) (1u << HFD_PASS_##p)
 #define END TO(DONE)
-/* A 404 of one part may come from a gateway; then the remote is asked for a list first. */
-#define CHECK TO(CHECK_ROUTE)
 /* The resource was removed and made anew meanwhile. */
 #define ANEW TO(START)
 /* To any later phase that has something to do. */
@@ -32,31 +40,27 @@ static const struct {
 } phases[HFD_PASS_PHASE_COUNT] = {
     [HFD_PASS_START]           = {"START", TO(FIND) | TO(LOOK) | TO(MANY_CLUSTERS) | TO(SEARCH_CLUSTERS) | TO(ORPHAN_LOOK) | END},
 
-    [HFD_PASS_FIND]            = {"FIND", TO(CREATE) | TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
-    [HFD_PASS_FIND_NAME]       = {"FIND_NAME", TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
-    [HFD_PASS_ASK_OWNER]       = {"ASK_OWNER", CHECK | END},
-    [HFD_PASS_CREATE]          = {"CREATE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(LOOK) | CHECK | END},
+    [HFD_PASS_FIND]            = {"FIND", TO(CREATE) | TO(ASK_OWNER) | TO(LOOK) | END},
+    [HFD_PASS_FIND_NAME]       = {"FIND_NAME", TO(ASK_OWNER) | TO(LOOK) | END},
+    [HFD_PASS_ASK_OWNER]       = {"ASK_OWNER", END},
+    [HFD_PASS_CREATE]          = {"CREATE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(LOOK) | END},
 
-    [HFD_PASS_LOOK]            = {"LOOK", FROM_LOOK | ANEW | CHECK},
-    [HFD_PASS_DELETE]          = {"DELETE", TO(LOOK) | TO(LIST_POOLS) | FROM_POOLS | ANEW | CHECK},
-    [HFD_PASS_LIST_POOLS]      = {"LIST_POOLS", TO(LOOK) | TO(DELETE) | FROM_POOLS | ANEW | CHECK},
-    [HFD_PASS_REPORTS_FIRST]   = {"REPORTS_FIRST", OTHER_GOAL | FROM_FIRST | ANEW | CHECK},
-    [HFD_PASS_LOOK_REST]       = {"LOOK_REST", OTHER_GOAL | TO(REPORTS_FIRST) | FROM_REST | ANEW | CHECK},
-    [HFD_PASS_WRITE]           = {"WRITE", TO(LOOK) | OTHER_GOAL | TO(REPORTS_FIRST) | TO(LOOK_REST) | FROM_WRITE | ANEW | CHECK},
-    [HFD_PASS_REPORTS]         = {"REPORTS", OTHER_GOAL | TO(WRITE) | ANEW | CHECK | END},
-
-    /* It resumes the phase that met the 404. */
-    [HFD_PASS_CHECK_ROUTE]     = {"CHECK_ROUTE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(CREATE) | TO(LOOK) | FROM_LOOK |
-                                                 TO(ORPHAN_LOOK) | TO(ORPHAN_DELETE) | TO(ORPHAN_VERIFY)},
+    [HFD_PASS_LOOK]            = {"LOOK", FROM_LOOK | ANEW},
+    [HFD_PASS_DELETE]          = {"DELETE", TO(LOOK) | TO(LIST_POOLS) | FROM_POOLS | ANEW},
+    [HFD_PASS_LIST_POOLS]      = {"LIST_POOLS", TO(LOOK) | TO(DELETE) | FROM_POOLS | ANEW},
+    [HFD_PASS_REPORTS_FIRST]   = {"REPORTS_FIRST", OTHER_GOAL | FROM_FIRST | ANEW},
+    [HFD_PASS_LOOK_REST]       = {"LOOK_REST", OTHER_GOAL | TO(REPORTS_FIRST) | FROM_REST | ANEW},
+    [HFD_PASS_WRITE]           = {"WRITE", TO(LOOK) | OTHER_GOAL | TO(REPORTS_FIRST) | TO(LOOK_REST) | FROM_WRITE | ANEW},
+    [HFD_PASS_REPORTS]         = {"REPORTS", OTHER_GOAL | TO(WRITE) | ANEW | END},
 
     [HFD_PASS_MANY_CLUSTERS]   = {"MANY_CLUSTERS", TO(MANY_POOLS) | END},
     [HFD_PASS_MANY_POOLS]      = {"MANY_POOLS", END},
     [HFD_PASS_SEARCH_CLUSTERS] = {"SEARCH_CLUSTERS", TO(SEARCH_POOLS) | END},
     [HFD_PASS_SEARCH_POOLS]    = {"SEARCH_POOLS", END},
 
-    [HFD_PASS_ORPHAN_LOOK]     = {"ORPHAN_LOOK", TO(ORPHAN_DELETE) | CHECK | END},
-    [HFD_PASS_ORPHAN_DELETE]   = {"ORPHAN_DELETE", TO(ORPHAN_VERIFY) | CHECK | END},
-    [HFD_PASS_ORPHAN_VERIFY]   = {"ORPHAN_VERIFY", CHECK | END},
+    [HFD_PASS_ORPHAN_LOOK]     = {"ORPHAN_LOOK", TO(ORPHAN_DELETE) | END},
+    [HFD_PASS_ORPHAN_DELETE]   = {"ORPHAN_DELETE", TO(ORPHAN_VERIFY) | END},
+    [HFD_PASS_ORPHAN_VERIFY]   = {"ORPHAN_VERIFY", END},
 
     [HFD_PASS_DONE]            = {"DONE", 0},
 };
@@ -88,12 +92,11 @@ void hfd_pass_end(struct hfd_pass_memory *m)
 
 /* The phases of each kind of work, beside START and DONE. */
 static const unsigned phases_of[] = {
-    [HFD_REMOTE_WORK_RESOURCE] = TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(CREATE) | TO(LOOK) |
-                                 FROM_LOOK | TO(CHECK_ROUTE),
+    [HFD_REMOTE_WORK_RESOURCE] =
+        TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(CREATE) | TO(LOOK) | FROM_LOOK,
     [HFD_REMOTE_WORK_MANY] = TO(MANY_CLUSTERS) | TO(MANY_POOLS),
     [HFD_REMOTE_WORK_SEARCH] = TO(SEARCH_CLUSTERS) | TO(SEARCH_POOLS),
-    [HFD_REMOTE_WORK_ORPHAN] =
-        TO(ORPHAN_LOOK) | TO(ORPHAN_DELETE) | TO(ORPHAN_VERIFY) | TO(CHECK_ROUTE),
+    [HFD_REMOTE_WORK_ORPHAN] = TO(ORPHAN_LOOK) | TO(ORPHAN_DELETE) | TO(ORPHAN_VERIFY),
 };
 
 static bool is_sound_list(const struct hfd_pass_list *list)
@@ -127,12 +130,10 @@ static void check_lists(const struct hfd_pass_memory *m)
 static void check_memory(const struct hfd_pass *pass, const struct hfd_pass_memory *m)
 {
     const enum hfd_remote_work_kind kind = hfd_remote_work_kind(&pass->work);
-    const bool checks = m->phase == HFD_PASS_CHECK_ROUTE;
 
     HFD_ASSERT(m->phase < HFD_PASS_PHASE_COUNT);
     HFD_ASSERT(((phases_of[kind] | TO(START) | TO(DONE)) & (1u << m->phase)) != 0);
-    HFD_ASSERT(!checks || (!m->check.settled && hfd_pass_may_move(m->check.resume, m->phase)));
-    HFD_ASSERT((m->find.foreign.len > 0) == (m->find.foreign_owner.len > 0));
+    HFD_ASSERT(m->find.foreign.len > 0 || m->find.foreign_owner.len == 0);
     HFD_ASSERT(m->looks_again >= 0 && m->looks_again <= HFD_PASS_LOOKS_AGAIN_MAX + 1);
     HFD_ASSERT(kind == HFD_REMOTE_WORK_RESOURCE || (m->seen == NULL && m->notes == NULL));
     HFD_ASSERT(m->before.answers > 0 || (m->seen == NULL && m->notes == NULL));
@@ -256,4 +257,60 @@ void hfd_pass_free(struct hfd_pass *pass)
 const struct hfd_remote_work *hfd_pass_work(const struct hfd_pass *pass)
 {
     return &pass->work;
+}
+
+static hfd_rc load_parts(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                         struct hfd_pass_rows *out, struct hfd_err *err)
+{
+    struct hfd_part_list list;
+    hfd_rc rc = hfd_part_row_list(tx, guresid, mem, &list, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    out->parts = hfd_arena_array(mem, list.count + 1, sizeof(*out->parts));
+    if (out->parts == NULL)
+        return hfd_fail_nomem(err, "load the parts of a resource");
+    out->count = list.count;
+    for (size_t i = 0; i < list.count; i++) {
+        struct hfd_pass_part *p = &out->parts[i];
+
+        p->row = list.rows[i];
+        rc = hfd_fleet_row_get(tx, p->row.fleet_id, mem, &p->fleet, err);
+        if (rc != HFD_OK && rc != HFD_NOT_FOUND)
+            return rc;
+        p->exists = rc == HFD_OK;
+        if (out->own == SIZE_MAX && p->row.kind == out->res.kind)
+            out->own = i;
+    }
+    return HFD_OK;
+}
+
+hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
+                          struct hfd_pass_rows *out, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *out = (struct hfd_pass_rows){.own = SIZE_MAX};
+    rc = hfd_remote_row_get(tx, guresid, mem, &out->remote, err);
+    if (rc == HFD_OK && out->remote.goal != HFD_GOAL_ABSENT)
+        rc = hfd_resource_row_get(tx, guresid, mem, &out->res, err);
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->remote.goal == HFD_GOAL_ABSENT))
+        return HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
+    out->found = true;
+    return load_parts(tx, guresid, mem, out, err);
+}
+
+struct hfd_pass_part *hfd_pass_own(const struct hfd_pass_rows *rows)
+{
+    return rows->own < rows->count ? &rows->parts[rows->own] : NULL;
+}
+
+struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *rows, hfd_slice fleet_id)
+{
+    for (size_t i = 0; i < rows->count; i++)
+        if (hfd_slice_eq(rows->parts[i].row.fleet_id, fleet_id))
+            return &rows->parts[i];
+    return NULL;
 }

@@ -1,12 +1,11 @@
+/* clang-format off */
 /*
- * A pass: one series of requests to the remote HyperFleet for one piece of work
- * (work.h). The thread (remote.h) calls hfd_pass_next for a request (next.h),
- * sends it, and gives the answer to hfd_pass_take (take.h), until there is no
- * more request. No socket here.
+ * A pass: one series of requests to the remote HyperFleet for one piece of work (work.h). The
+ * thread (remote.h) calls hfd_pass_next for a request (plan.h), sends it, and gives the answer to
+ * hfd_pass_take (handle.h), until there is no more request. No socket here.
  *
- * Everything that must survive is in rows after each answer. The pass itself is
- * memory that may be lost at any time: the next pass finds by label and name
- * what is done already.
+ * Everything that must survive is in rows after each answer. The pass itself is memory that may be
+ * lost at any time: the next pass finds by label and name what is done already.
  *
  * A pass over one resource:
  *
@@ -17,42 +16,42 @@
  *           |  \             |    \           |  |
  *           |   \ no cluster |     \ name     |  |
  *           |    v           v      v taken   v  v
- *           |   ASK_OWNER <--'  FIND_NAME -> LOOK
- * <------------------------------------. |                                ^ | |
- *           '--------------------------------' | the own cluster or nodepool
- * was seen  | adopted                        v | DELETE -> LIST_POOLS ->
- * REPORTS_FIRST -> LOOK_REST -> WRITE -> REPORTS -> DONE  | |           | | |
+ *           |   ASK_OWNER <--'  FIND_NAME -> LOOK <------------------------------------.
+ *           |                                ^ |                                       |
+ *           '--------------------------------' | the own cluster or nodepool was seen  |
+ *               adopted                        v                                       |
+ *      DELETE -> LIST_POOLS -> REPORTS_FIRST -> LOOK_REST -> WRITE -> REPORTS -> DONE  |
+ *         |           |                                        |                       |
  *         '-----------+----------------------------------------+-----------------------'
  *                            the remote contradicts what was seen
  *
- * - From LOOK on, a pass goes to the first phase of the bottom row that has
- * something to do.
+ * - From LOOK on, a pass goes to the first phase of the bottom row that has something to do.
  * - It goes back to an earlier phase of that row if that has something to do again. The cause is an
- *   answer, or a PUT or DELETE meanwhile. REPORTS never goes back
- * to REPORTS_FIRST or LOOK_REST.
- * - If the resource was removed and made anew meanwhile, the pass goes back to
- * START.
- *
- * A 404 that may come from a gateway: any phase with a request for one part ->
- * CHECK_ROUTE -> the same phase. A pass does this once.
+ *   answer, or a PUT or DELETE meanwhile. REPORTS never goes back to REPORTS_FIRST or LOOK_REST.
+ * - If the resource was removed and made anew meanwhile, the pass goes back to START.
  *
  *   all in progress:   START -> MANY_CLUSTERS -> MANY_POOLS -> DONE
  *   search:            START -> SEARCH_CLUSTERS -> SEARCH_POOLS -> DONE
- *   one orphan:        START -> ORPHAN_LOOK -> ORPHAN_DELETE -> ORPHAN_VERIFY
- * -> DONE
+ *   one orphan:        START -> ORPHAN_LOOK -> ORPHAN_DELETE -> ORPHAN_VERIFY -> DONE
  *
  * Every phase can go to DONE: after a failure, or because nothing is left.
  *
- * Source: HyperFleet API. Thread: one at a time; the remote thread and the
- * writer in turn.
+ * Source: HyperFleet API. Thread: one at a time; the remote thread and the writer in turn.
  */
+/* clang-format on */
 #ifndef HFD_REMOTE_PASS_H
 #define HFD_REMOTE_PASS_H
 
-#include "driver/backend/remote/exchange.h"
-#include "driver/backend/remote/pass_rows.h"
 #include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/work.h"
+#include "driver/base/arena.h"
+#include "driver/base/err.h"
+#include "driver/base/slice.h"
+#include "store/rows_remote.h"
+#include "store/rows_resource.h"
+
+struct hfd_pass_part;
+struct hfd_pass_rows;
 
 /* Items of one page. Strict remotes allow 100. */
 #define HFD_REMOTE_PAGE 50
@@ -73,7 +72,6 @@ enum hfd_pass_phase {
     HFD_PASS_LOOK_REST,     /* GET each part that the list did not show */
     HFD_PASS_WRITE,         /* DELETE, PATCH, POST what differs */
     HFD_PASS_REPORTS,       /* reports of the other parts */
-    HFD_PASS_CHECK_ROUTE,   /* ask for a list: does a HyperFleet answer at all? */
     HFD_PASS_MANY_CLUSTERS,
     HFD_PASS_MANY_POOLS,
     HFD_PASS_SEARCH_CLUSTERS,
@@ -96,19 +94,11 @@ enum hfd_pass_step {
     HFD_STEP_PATCH,
     HFD_STEP_DELETE,
     HFD_STEP_REPORTS,
-    HFD_STEP_CHECK_ROUTE,
     HFD_STEP_MANY,
     HFD_STEP_SEARCH,
     HFD_STEP_ORPHAN_GET,
     HFD_STEP_ORPHAN_DELETE
 };
-
-/* ---- memory of a pass ---- */
-
-/*
- * Linked lists here grow only at their head. After a rollback the same answer is taken again, from
- * the same heads.
- */
 
 /** A part whose document was seen in this pass. */
 struct hfd_seen_part {
@@ -172,10 +162,6 @@ struct hfd_pass_memory {
         bool changed; /* a report of that part is new */
         bool all;     /* read those of unchanged parts too */
     } reports;
-    struct {
-        enum hfd_pass_phase resume;
-        bool settled; /* a HyperFleet answers: a 404 is believed */
-    } check;
     struct hfd_pass_list many; /* MANY_*, SEARCH_* */
     int looks_again;
     const struct hfd_seen_part *seen;
@@ -233,5 +219,38 @@ const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *
 const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list,
                                                 const struct hfd_pass_rows *rows);
 bool hfd_pass_noted(const struct hfd_pass_memory *m, hfd_slice fleet_id, enum hfd_part_fact fact);
+
+/*
+ * The rows that a pass works from: the work row, the resource, and its parts. Thread: any, in a
+ * transaction.
+ */
+
+struct hfd_pass_part {
+    struct hfd_part_row row;
+    struct hfd_fleet_row fleet;
+    bool exists; /* there is a mirror row */
+};
+
+struct hfd_pass_rows {
+    bool found; /* false: there is no work for this GUResID, and nothing else is
+                   set */
+    struct hfd_remote_row remote;
+    struct hfd_resource_row res;
+    struct hfd_pass_part *parts; /* the cluster first */
+    size_t count;
+    size_t own; /* index of the part of the resource's own kind; `count` or more =
+                   none */
+};
+
+/** Loads all rows of one resource. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
+HFD_MUST_CHECK hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid,
+                                         struct hfd_arena *mem, struct hfd_pass_rows *out,
+                                         struct hfd_err *err);
+
+/** The cluster of a cluster resource, the nodepool of a nodepool resource; NULL = none. */
+struct hfd_pass_part *hfd_pass_own(const struct hfd_pass_rows *rows);
+
+/** NULL = no part has this id. */
+struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *rows, hfd_slice fleet_id);
 
 #endif

@@ -7,10 +7,19 @@
 #define HFD_REMOTE_REMOTE_H
 
 #include "driver/backend/remote/http.h"
-#include "driver/backend/remote/policy.h"
+#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/work.h"
+#include "driver/base/err.h"
+#include "driver/base/slice.h"
+#include "driver/replica/keeper.h"
+#include "store/store.h"
 
-struct hfd_keeper;
+#include <pthread.h>
+#include <stdatomic.h>
+
 struct hfd_remote;
+struct hfd_remote_rules;
+struct hfd_remote_slot;
 
 /** Texts are borrowed until hfd_remote_stop. Files are read again if they change. */
 struct hfd_remote_config {
@@ -23,7 +32,64 @@ struct hfd_remote_config {
     int64_t in_flight_max, per_second_max;
 };
 
-#define HFD_REMOTE_IN_FLIGHT_MAX 256
+/** `health` changes after three bad answers in a row, and back after one good answer. */
+struct hfd_remote_state {
+    enum hfd_remote_health health;
+    bool breaker_open;
+    int64_t last_answer_us; /* wall clock; 0 = never */
+    char last_failure[248]; /* empty = none since the last good answer */
+    int64_t in_flight;      /* requests */
+};
+
+#define HFD_REMOTE_POLLS_MAX 256 /* in one transaction */
+
+/** One transaction at a time. */
+struct hfd_remote_polls {
+    struct hfd_job job; /* first member */
+    struct hfd_remote *remote;
+    bool out; /* with the store */
+    struct hfd_asked_id ids[HFD_REMOTE_POLLS_MAX];
+    size_t count;
+    int64_t older_us, now_us; /* wall clock */
+};
+
+struct hfd_remote {
+    unsigned magic;
+#define HFD_REMOTE_MAGIC 0x4e707e11u
+    struct hfd_sink sink;
+    struct hfd_remote_config config;
+    const struct hfd_remote_rules *rules;
+    struct hfd_remote_http *http;
+    struct hfd_asked *asked;
+    pthread_t thread;
+    atomic_bool stop, woken; /* any thread */
+
+    pthread_mutex_t lock;     /* of finished and state */
+    struct hfd_job *finished; /* jobs that the store has done, the newest list first */
+    struct hfd_remote_state state;
+
+    /* Only the thread uses the rest. */
+    struct hfd_store_reader *reader;
+    struct hfd_remote_slot *slots;
+    size_t slot_count, busy_slots;
+    size_t jobs_out; /* with the store */
+    struct hfd_remote_polls polls;
+    struct hfd_remote_call greeting; /* the request at the start */
+    struct hfd_hold hold;            /* of all shards that this replica holds */
+    struct hfd_rate rate;
+    struct hfd_breaker breaker;
+    int bad; /* answers in a row that were not well */
+    bool ever_well;
+    bool may_be_due; /* something may be due */
+    int64_t due_us;  /* wall clock: when something will be due */
+    int64_t read_us; /* monotonic: when that was last read */
+    int64_t order;   /* of the last slot that became READY */
+    struct hfd_set_aside aside;
+    int64_t pause_until_us; /* monotonic: no work is begun before */
+    bool counted;
+    int64_t counted_us; /* monotonic */
+    bool cannot_read;   /* logged: what is due cannot be read */
+};
 
 /**
  * Reads the files and starts the thread, which sends one request at once to learn the remote's
@@ -46,17 +112,14 @@ void hfd_remote_wake(struct hfd_remote *remote);
 /** Reads token and certificates again before the next request, changed or not. Thread: any. */
 void hfd_remote_reload(struct hfd_remote *remote);
 
-/** `health` changes after three bad answers in a row, and back after one good answer. */
-struct hfd_remote_state {
-    enum hfd_remote_health health;
-    bool breaker_open;
-    int64_t last_answer_us; /* wall clock; 0 = never */
-    char last_failure[248]; /* empty = none since the last good answer */
-    int64_t in_flight;      /* requests */
-};
 /** Copies the state. Thread: any. */
 void hfd_remote_state(struct hfd_remote *remote, struct hfd_remote_state *out);
 /** "well", "ill", "refuses", "wrong". */
 const char *hfd_remote_health_name(enum hfd_remote_health health);
+
+/*
+ * Polls of clients, on their way into the store: what is polled becomes due soon (work.h). Thread:
+ * remote.
+ */
 
 #endif

@@ -1,8 +1,8 @@
 /* See rules.h. */
 #include "driver/backend/remote/rules.h"
 
-#include "driver/backend/remote/next.h"
-#include "driver/backend/remote/take.h"
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/plan.h"
 
 const struct hfd_remote_rules hfd_remote_rules = {
     .due = hfd_remote_due,

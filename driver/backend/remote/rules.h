@@ -10,9 +10,9 @@
 
 struct hfd_pass;
 
-/** Each with the promises of work.h, pass.h, next.h, take.h and verdict.h. */
+/** Each with the promises of work.h, pass.h, plan.h, handle.h and observe.h. */
 struct hfd_remote_rules {
-    hfd_rc (*due)(struct hfd_txn *tx, const struct hfd_due_query *query, struct hfd_arena *mem,
+    hfd_rc (*due)(struct hfd_txn *tx, const struct hfd_work_query *query, struct hfd_arena *mem,
                   struct hfd_due *out, struct hfd_err *err);
     hfd_rc (*hurry)(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us, int64_t now_us,
                     struct hfd_err *err);
@@ -27,7 +27,7 @@ struct hfd_remote_rules {
     enum hfd_remote_health (*health_of)(const struct hfd_remote_answer *a);
 };
 
-/** Those of work.h, pass.h, next.h, take.h and verdict.h. */
+/** Those of work.h, pass.h, plan.h, handle.h and observe.h. */
 extern const struct hfd_remote_rules hfd_remote_rules;
 
 /** As hfd_remote_start. @param rules  borrowed until hfd_remote_stop */

@@ -2,12 +2,20 @@
 #include "driver/backend/remote/wire.h"
 
 #include "driver/backend/backend.h"
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/pass.h"
 #include "driver/base/clock.h"
-#include "driver/fleet/names.h"
+#include "driver/base/foreign.h"
+#include "driver/base/jsonx.h"
+#include "driver/base/peer.h"
+#include "driver/fleet/condition.h"
+#include "driver/fleet/fleet.h"
 #include "driver/fleet/objects.h"
-#include "driver/fleet/vocabulary.h"
+#include "store/kind.h"
 #include "store/rows_report.h"
+
+#include <stdio.h>
 
 #define GENERATION_MAX (INT64_C(1) << 53)
 #define TOTAL_MAX INT64_C(1000000000)
@@ -16,6 +24,7 @@
 #define ADAPTER_MAX_BYTES 128
 #define TYPE_MAX_BYTES 316
 #define WORDS_MAX_BYTES 240
+#define CODE_MAX_BYTES 64
 #define ERRORS_MAX 3
 #define PROBLEM_MAX_BYTES                                                                          \
     ((1 + 2 * ERRORS_MAX) * (WORDS_MAX_BYTES + 2)) /* what is read of one document */
@@ -27,20 +36,6 @@ bool hfd_wire_id_ok(hfd_slice id)
         if (!hfd_is_alnum(id.p[i]) && id.p[i] != '-')
             return false;
     return id.len > 0 && id.len <= HFD_WIRE_ID_MAX;
-}
-
-hfd_slice hfd_wire_tidy(hfd_slice text, size_t max, struct hfd_arena *mem)
-{
-    size_t n = text.len < max ? text.len : max;
-    char *p = hfd_arena_alloc(mem, n + 1);
-
-    if (p == NULL)
-        return HFD_SLICE_NONE;
-    while (n < text.len && n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80)
-        n--;
-    for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)text.p[i] < 0x20 || text.p[i] == 0x7f ? ' ' : text.p[i];
-    return (hfd_slice){p, n};
 }
 
 /* The text of a member; empty if it has another type. */
@@ -394,8 +389,7 @@ static void add_words(struct hfd_buf *b, const char *between, hfd_slice text)
         return;
     if (b->len > 0)
         hfd_buf_add(b, hfd_slice_of(between));
-    text.len = text.len < WORDS_MAX_BYTES ? text.len : WORDS_MAX_BYTES;
-    hfd_buf_add(b, text);
+    hfd_buf_add(b, (hfd_slice){text.p, hfd_foreign_cut(text, WORDS_MAX_BYTES)});
 }
 
 static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_arena *mem,
@@ -406,7 +400,8 @@ static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_ar
 
     out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") ||
                     hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
-    out->code = hfd_arena_dup(mem, (hfd_slice){code.p, code.len < 64 ? code.len : 64});
+    out->status = json_integer_value(json_object_get(doc, "status"));
+    out->code = hfd_arena_show(mem, code, CODE_MAX_BYTES);
     add_words(words, "; ", detail.len > 0 ? detail : string_in(doc, "title"));
     for (size_t i = 0; i < json_array_size(errors) && i < ERRORS_MAX; i++) {
         const json_t *e = json_array_get(errors, i);
@@ -429,7 +424,7 @@ hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_w
         return rc == HFD_NOMEM ? rc : HFD_OK;
     hfd_buf_init(&words, PROBLEM_MAX_BYTES);
     read_problem(doc, &words, mem, out);
-    out->words = hfd_wire_tidy(hfd_buf_slice(&words), WORDS_MAX_BYTES, mem);
+    out->words = hfd_arena_show(mem, hfd_buf_slice(&words), WORDS_MAX_BYTES);
     if (words.rc != HFD_OK || out->code.p == NULL || out->words.p == NULL) {
         *out = (struct hfd_wire_problem){.no_route = false};
         rc = hfd_fail_nomem(err, "read HyperFleet's answer");
@@ -437,4 +432,142 @@ hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem, struct hfd_w
     hfd_buf_fini(&words);
     json_decref(doc);
     return rc;
+}
+
+/* ---- messages ---- */
+
+hfd_slice hfd_words_other_server(const struct hfd_take *t, const struct hfd_pass_part *part,
+                                 hfd_slice id, hfd_slice owner)
+{
+    if (owner.len == 0)
+        return hfd_arena_printf(
+            t->mem,
+            "HyperFleet's %s %.*s has the label " HFD_GURESID_LABEL
+            " of this resource, but no " HFD_OWNER_LABEL
+            ", so this server did not make it. The platform's operator has to "
+            "delete it in HyperFleet, or to give it to this server with " HFD_OWNER_LABEL
+            " '%.*s'; then deploy again.",
+            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id), HFD_SLICE_FMT(t->policy->owner));
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet's %s %.*s belongs to another server of this driver "
+                            "(" HFD_OWNER_LABEL
+                            " is '%.*s'): delete it there, or use another name and resource.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id),
+                            HFD_SLICE_FMT(hfd_arena_show(t->mem, owner, 63)));
+}
+
+hfd_slice hfd_words_name_taken(const struct hfd_take *t, const struct hfd_pass_part *part,
+                               hfd_slice id)
+{
+    return hfd_arena_printf(t->mem,
+                            "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of "
+                            "this resource. Choose another name and deploy again, or delete the "
+                            "resource.",
+                            HFD_SLICE_FMT(part->fleet.name), hfd_kind_word(part->row.kind),
+                            HFD_SLICE_FMT(id));
+}
+
+hfd_slice hfd_words_other_name(const struct hfd_take *t, const struct hfd_pass_part *part,
+                               hfd_slice id, hfd_slice name)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet's %s %.*s of this resource is called '%.*s', and a name "
+                            "cannot change to '%.*s'. Use the same name, or delete the resource "
+                            "first.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id), HFD_SLICE_FMT(name),
+                            HFD_SLICE_FMT(part->fleet.name));
+}
+
+hfd_slice hfd_words_invalid(const struct hfd_take *t, const struct hfd_pass_part *part)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct the "
+                            "input and deploy again, or delete the resource.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name),
+                            t->answer->status, t->problem.words.len > 0 ? ": " : "",
+                            HFD_SLICE_FMT(t->problem.words));
+}
+
+hfd_slice hfd_words_unable(const struct hfd_take *t, const struct hfd_pass_part *part)
+{
+    const bool deleting = t->request->method == HFD_REMOTE_DELETE;
+    const char *kind = hfd_kind_word(part->row.kind);
+
+    return hfd_arena_printf(
+        t->mem,
+        "This HyperFleet cannot %s %ss (it answered %d to %s): its version is "
+        "too old for that. "
+        "The platform's operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to "
+        "upgrade it; "
+        "then %s again.",
+        deleting ? "delete" : "change", kind, t->answer->status, deleting ? "DELETE" : "PATCH",
+        deleting ? "remove" : "change", kind, HFD_SLICE_FMT(part->row.name),
+        HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy");
+}
+
+hfd_slice hfd_words_credentials(const struct hfd_take *t)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet refused the driver's credentials (it answered %d). The "
+                            "platform's operator has to renew them; then deploy again.",
+                            t->answer->status);
+}
+
+hfd_slice hfd_words_no_cluster(const struct hfd_take *t, hfd_slice cluster_id)
+{
+    return hfd_arena_printf(t->mem,
+                            "There is no cluster '%.*s' in HyperFleet, or it is being deleted. "
+                            "Correct the input and deploy again, or delete the resource.",
+                            HFD_SLICE_FMT(cluster_id));
+}
+
+/* ---- troubles ---- */
+
+hfd_slice hfd_words_answer(const struct hfd_take *t)
+{
+    const struct hfd_remote_answer *a = t->answer;
+
+    if (!a->arrived)
+        return hfd_arena_printf(t->mem, "HyperFleet gave no answer: %s",
+                                a->failure != NULL ? a->failure : "unknown");
+    if (t->verdict == HFD_ON_FOREIGN) {
+        char what[160];
+
+        hfd_peer_describe(
+            &(struct hfd_peer_foreign){"HyperFleet's", a->status, a->type, a->body.len == 0}, what,
+            sizeof(what));
+        return hfd_arena_dup(t->mem, hfd_slice_of(what));
+    }
+    if (t->verdict == HFD_ON_WRONG)
+        return hfd_arena_printf(
+            t->mem, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+    if (t->verdict == HFD_ON_REFUSED)
+        return hfd_arena_printf(
+            t->mem, "HyperFleet refused the driver's credentials (it answered %d)", a->status);
+    if (a->status >= 200 && a->status <= 299)
+        return hfd_arena_printf(
+            t->mem, "HyperFleet answered %d with a document that cannot be read", a->status);
+    if (t->problem.words.len > 0)
+        return hfd_arena_printf(t->mem, "HyperFleet answered %d: %.*s", a->status,
+                                HFD_SLICE_FMT(t->problem.words));
+    return hfd_arena_printf(t->mem, "HyperFleet answered %d", a->status);
+}
+
+hfd_slice hfd_words_cannot_search(const struct hfd_take *t, enum hfd_kind kind, hfd_slice answer)
+{
+    return hfd_arena_printf(t->mem,
+                            "this HyperFleet cannot list %ss by label: look for orphans there, by "
+                            "their label %s (%.*s)",
+                            hfd_kind_word(kind), HFD_GURESID_LABEL, HFD_SLICE_FMT(answer));
+}
+
+hfd_slice hfd_words_cannot_delete(const struct hfd_take *t, enum hfd_kind kind)
+{
+    const char *word = hfd_kind_word(kind);
+
+    return hfd_arena_printf(t->mem,
+                            "this HyperFleet cannot delete %ss (it answered %d to DELETE): its "
+                            "version is too old for that. Remove the %s in HyperFleet, or upgrade "
+                            "it and delete again",
+                            word, t->answer->status, word);
 }

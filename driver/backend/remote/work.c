@@ -1,9 +1,22 @@
-/* Which work is due. See work.h. */
+/* See work.h. */
 #include "driver/backend/remote/work.h"
 
 #include "driver/backend/mirror.h"
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/wire.h"
+#include "driver/base/check.h"
+#include "driver/base/foreign.h"
+#include "driver/base/log.h"
+#include "driver/base/slice.h"
 #include "store/rows_remote.h"
-#include "store/rows_remote_orphan.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Which work is due. See work.h. */
 
 /* With this number of observations due together, lists are fewer requests than single ones. */
 #define MANY 5
@@ -34,7 +47,7 @@ static void add_rows(const struct hfd_remote_list *list, size_t limit, struct hf
                                                             .shards = list->rows[i].shard};
 }
 
-static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_due_query *q, struct hfd_arena *mem,
+static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_work_query *q, struct hfd_arena *mem,
                           struct hfd_due *out, struct hfd_err *err)
 {
     struct hfd_remote_orphan_list list;
@@ -54,7 +67,7 @@ static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_due_query *q, str
 }
 
 /* The earliest time after now_us at which something is due. */
-static hfd_rc next_due(struct hfd_txn *tx, const struct hfd_due_query *q, int64_t *next_us,
+static hfd_rc next_due(struct hfd_txn *tx, const struct hfd_work_query *q, int64_t *next_us,
                        struct hfd_err *err)
 {
     int64_t at_us;
@@ -73,7 +86,7 @@ static hfd_rc next_due(struct hfd_txn *tx, const struct hfd_due_query *q, int64_
 }
 
 /* Replaces resources in progress by one MANY, if there are enough of them. */
-static void prefer_lists(const struct hfd_due_query *q, struct hfd_remote_list *watched,
+static void prefer_lists(const struct hfd_work_query *q, struct hfd_remote_list *watched,
                          struct hfd_due *out)
 {
     if (watched->count >= MANY && watched->rows[0].due_us <= q->now_us) {
@@ -85,7 +98,7 @@ static void prefer_lists(const struct hfd_due_query *q, struct hfd_remote_list *
         watched->count--;
 }
 
-hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_due_query *q, struct hfd_arena *mem,
+hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_work_query *q, struct hfd_arena *mem,
                       struct hfd_due *out, struct hfd_err *err)
 {
     const struct hfd_remote_due not_watched = {HFD_WATCHED_NOT, q->now_us, (int64_t)q->limit,
@@ -152,4 +165,255 @@ hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us,
     }
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+}
+
+#define TROUBLE_MAX_BYTES 240
+/* After its deadline, a resource is looked at after each twentieth of its operation's age. */
+#define LATE_SHARE 20
+
+/* 0 or more, less than the bound. */
+static int64_t random_below(const struct hfd_remote_policy *policy, int64_t bound)
+{
+    uint64_t v;
+
+    hfd_rng_bytes(policy->rng, &v, sizeof(v));
+    return bound > 0 ? (int64_t)(v % (uint64_t)bound) : 0;
+}
+
+int64_t hfd_due_jitter_us(const struct hfd_remote_policy *policy, int64_t interval_us)
+{
+    return interval_us - random_below(policy, interval_us / 10);
+}
+
+int64_t hfd_due_backoff_us(const struct hfd_remote_policy *policy, int64_t tries,
+                           const struct hfd_remote_answer *answer)
+{
+    int64_t delay_us = policy->retry_min_us;
+
+    for (int64_t i = 1; i < tries && delay_us < policy->retry_max_us; i++)
+        delay_us *= 2;
+    delay_us = delay_us < policy->retry_max_us ? delay_us : policy->retry_max_us;
+    delay_us -= random_below(policy, delay_us / 2);
+    return delay_us > answer->retry_after_us ? delay_us : answer->retry_after_us;
+}
+
+bool hfd_due_is_settled(const struct hfd_pass_rows *rows)
+{
+    if (rows->remote.goal == HFD_GOAL_OBSERVE)
+        return true;
+    if (rows->remote.goal != HFD_GOAL_MAKE)
+        return false;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hfd_pass_part *p = &rows->parts[i];
+
+        if (p->row.leaving ? p->exists
+                           : !p->exists || p->row.pending || !p->fleet.ready ||
+                                 p->fleet.generation < p->row.generation)
+            return false;
+    }
+    return true;
+}
+
+enum hfd_watched hfd_due_watched(const struct hfd_pass_rows *rows)
+{
+    if (hfd_due_is_settled(rows))
+        return HFD_WATCHED_IDLY;
+    if (rows->remote.goal != HFD_GOAL_MAKE && rows->remote.goal != HFD_GOAL_DELETE)
+        return HFD_WATCHED_NOT;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].exists &&
+            (rows->parts[i].row.pending || !hfd_backend_id_is_given(rows->parts[i].row.fleet_id)))
+            return HFD_WATCHED_NOT;
+    return HFD_WATCHED_CLOSELY;
+}
+
+int64_t hfd_due_late_us(const struct hfd_take *t, int64_t since_us)
+{
+    int64_t late_us = (t->now_us - since_us) / LATE_SHARE;
+
+    late_us = late_us > t->policy->watch_us ? late_us : t->policy->watch_us;
+    return hfd_due_jitter_us(t->policy,
+                             late_us < t->policy->idle_us ? late_us : t->policy->idle_us);
+}
+
+int64_t hfd_due_interval_us(const struct hfd_take *t)
+{
+    const struct hfd_resource_row *res = &t->rows.res;
+
+    if (hfd_due_is_settled(&t->rows))
+        return hfd_due_jitter_us(t->policy, t->policy->idle_us);
+    if (t->now_us < res->op_deadline_us)
+        return hfd_due_jitter_us(t->policy, t->policy->watch_us);
+    return hfd_due_late_us(t, res->op_started_us);
+}
+
+bool hfd_due_cannot_list(const struct hfd_take *t)
+{
+    const int status = t->answer->status;
+
+    return t->verdict == HFD_ON_MISSING || (t->answer->arrived && t->verdict != HFD_ON_FOREIGN &&
+                                            (status == 400 || status == 405 || status == 501));
+}
+
+/* Retry-After never puts off the last try behind the deadline of an operation. */
+static int64_t before_deadline_us(const struct hfd_take *t, int64_t due_us)
+{
+    const int64_t last_us = t->rows.res.op_deadline_us - t->policy->retry_min_us;
+
+    return t->answer->retry_after_us > 0 && last_us > t->now_us && due_us > last_us ? last_us
+                                                                                    : due_us;
+}
+
+hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
+{
+    char words[TROUBLE_MAX_BYTES];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    hfd_foreign_drop_halves(words);
+    t->rows.remote.error = hfd_arena_show(t->mem, hfd_slice_of(words), sizeof(words));
+    if (t->rows.remote.error.p == NULL)
+        return hfd_fail_nomem(err, "take HyperFleet's answer");
+    t->failed = true;
+    hfd_pass_end(t->m);
+    t->rows.remote.tries++;
+    t->rows.remote.watched = hfd_due_is_settled(&t->rows) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
+    t->rows.remote.due_us = before_deadline_us(
+        t, t->now_us + hfd_due_backoff_us(t->policy, t->rows.remote.tries, t->answer));
+    /* The thread logs answers that are not HyperFleet's. This one is, and cannot be used. */
+    if (t->rows.remote.tries == 1 && hfd_remote_health_of(t->answer) == HFD_REMOTE_WELL)
+        HFD_LOG(HFD_LOG_WARN, "unusable answer of the remote HyperFleet; will ask again",
+                HFD_LOG_STR("guresid", t->rows.remote.guresid),
+                HFD_LOG_STR("failure", t->rows.remote.error));
+    return HFD_OK;
+}
+
+hfd_rc hfd_due_later_by_answer(struct hfd_take *t, struct hfd_err *err)
+{
+    const hfd_slice words = hfd_words_answer(t);
+
+    return words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words))
+                           : hfd_fail_nomem(err, "take HyperFleet's answer");
+}
+
+/* A table with buckets of four; a ring has the places of the names that wait. */
+
+#define WAYS 4
+
+struct entry {
+    struct hfd_asked_id id; /* len 0 = free */
+    bool waits;
+    int64_t taken_us;
+};
+
+struct hfd_asked {
+    pthread_mutex_t lock; /* of all below */
+    int64_t again_us;
+    size_t capacity;
+    struct entry *entries;
+    size_t *ring; /* places of names that wait, from `first` on */
+    size_t first, waiting;
+};
+
+hfd_rc hfd_asked_new(size_t capacity, int64_t again_us, struct hfd_asked **out, struct hfd_err *err)
+{
+    struct hfd_asked *a = calloc(1, sizeof(*a));
+
+    *out = NULL;
+    HFD_ASSERT(capacity >= WAYS && capacity % WAYS == 0);
+    if (a == NULL)
+        return hfd_fail_nomem(err, "make room for polls");
+    (void)pthread_mutex_init(&a->lock, NULL);
+    a->again_us = again_us;
+    a->capacity = capacity;
+    a->entries = calloc(capacity, sizeof(*a->entries));
+    a->ring = calloc(capacity, sizeof(*a->ring));
+    if (a->entries == NULL || a->ring == NULL) {
+        hfd_asked_free(a);
+        return hfd_fail_nomem(err, "make room for polls");
+    }
+    *out = a;
+    return HFD_OK;
+}
+
+void hfd_asked_free(struct hfd_asked *a)
+{
+    if (a == NULL)
+        return;
+    free(a->entries);
+    free(a->ring);
+    (void)pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+static hfd_slice name_of(const struct entry *e)
+{
+    return (hfd_slice){e->id.text, e->id.len};
+}
+
+/* The place of the name, or of the name to replace, taken longest ago. NULL = all of them wait. */
+static struct entry *place_of(struct hfd_asked *a, hfd_slice id, bool *known)
+{
+    /* Names that are made to collide replace each other, as too many names do anyway. */
+    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % (a->capacity / WAYS) * WAYS;
+    struct entry *bucket = &a->entries[at], *oldest = NULL;
+
+    *known = true;
+    for (size_t i = 0; i < WAYS; i++)
+        if (hfd_slice_eq(name_of(&bucket[i]), id))
+            return &bucket[i];
+    *known = false;
+    for (size_t i = 0; i < WAYS; i++) {
+        if (bucket[i].id.len == 0)
+            return &bucket[i];
+        if (!bucket[i].waits && (oldest == NULL || bucket[i].taken_us < oldest->taken_us))
+            oldest = &bucket[i];
+    }
+    return oldest;
+}
+
+static bool take_in(struct hfd_asked *a, hfd_slice id, int64_t now_us)
+{
+    bool known;
+    struct entry *e = place_of(a, id, &known);
+
+    if (e == NULL || (known && (e->waits || now_us - e->taken_us < a->again_us)))
+        return false;
+    e->id.len = id.len;
+    memcpy(e->id.text, id.p, id.len);
+    e->waits = true;
+    a->ring[(a->first + a->waiting++) % a->capacity] = (size_t)(e - a->entries);
+    return a->waiting == 1;
+}
+
+bool hfd_asked_push(struct hfd_asked *a, hfd_slice id, int64_t now_us)
+{
+    bool wake;
+
+    if (id.len == 0 || id.len > HFD_ASKED_ID_MAX)
+        return false;
+    (void)pthread_mutex_lock(&a->lock);
+    wake = take_in(a, id, now_us);
+    (void)pthread_mutex_unlock(&a->lock);
+    return wake;
+}
+
+size_t hfd_asked_take(struct hfd_asked *a, struct hfd_asked_id *out, size_t max, int64_t now_us)
+{
+    size_t count = 0;
+
+    (void)pthread_mutex_lock(&a->lock);
+    while (count < max && a->waiting > 0) {
+        struct entry *e = &a->entries[a->ring[a->first]];
+
+        out[count++] = e->id;
+        e->waits = false;
+        e->taken_us = now_us;
+        a->first = (a->first + 1) % a->capacity;
+        a->waiting--;
+    }
+    (void)pthread_mutex_unlock(&a->lock);
+    return count;
 }

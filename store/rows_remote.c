@@ -3,7 +3,6 @@
 
 #include "driver/base/arena.h"
 #include "store/row_io.h"
-#include "store/shard.h"
 #include "store/unit.h"
 
 /* ---- work ---- */
@@ -14,7 +13,7 @@
 static const struct hfd_col remote_cols[] = {
     {REMOTE_COL(TEXT, guresid)}, {REMOTE_COL(INT, goal)}, {REMOTE_COL(INT, watched), .max = HFD_WATCHED_IDLY}, {REMOTE_COL(I64, due_us)}, {REMOTE_COL(I64, checked_us)},
     {REMOTE_COL(I64, full_us)}, {REMOTE_COL(I64, unsure_us)}, {REMOTE_COL(I64, behind_us)}, {REMOTE_COL(I64, tries)}, {REMOTE_COL(I64, refusals)},
-    {REMOTE_COL(BOOL, later_names)}, {REMOTE_COL(TEXT, error)}, {REMOTE_COL(I64, shard), .marks = HFD_COL_STAYS},
+    {REMOTE_COL(BOOL, later_names)}, {REMOTE_COL(TEXT, error)},
 };
 const struct hfd_table hfd_remote_table = {
     HFD_TABLE("upstream", struct hfd_remote_row, "remote work", remote_cols), .keys = 1,
@@ -23,18 +22,18 @@ const struct hfd_table hfd_remote_table = {
 static struct hfd_query sql_remote_drop = {.table = &hfd_remote_table, .text =
     "DELETE FROM upstream WHERE goal = 4 AND checked_us < ?1"};
 static struct hfd_query sql_remote_due = {.table = &hfd_remote_table, .text =
-    "SELECT @cols FROM upstream WHERE watched = ?1 AND due_us <= ?2 AND (shard & ?4) <> 0 ORDER BY due_us LIMIT ?3"};
+    "SELECT @cols FROM upstream WHERE watched = ?1 AND due_us <= ?2 ORDER BY due_us LIMIT ?3"};
 static struct hfd_query sql_remote_next = {.table = &hfd_remote_table, .text =
-    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT 1"};
+    "SELECT due_us FROM upstream WHERE watched = ?1 AND due_us > ?2 ORDER BY due_us LIMIT 1"};
 static struct hfd_query sql_remote_count = {.table = &hfd_remote_table, .text =
     "SELECT count(*) FROM upstream WHERE watched IN (0, 1) AND due_us <= ?1"};
 static struct hfd_query sql_remote_postpone = {.table = &hfd_remote_table, .text =
-    "UPDATE upstream SET due_us = ?3 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+    "UPDATE upstream SET due_us = ?2 WHERE watched = 1 AND due_us <= ?1"};
 static struct hfd_query sql_remote_part = {.table = &hfd_remote_table, .text =
-    "UPDATE upstream SET due_us = ?3, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
-    " WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+    "UPDATE upstream SET due_us = ?2, tries = tries + 1, watched = CASE WHEN tries > 0 THEN 0 ELSE 1 END"
+    " WHERE watched = 1 AND due_us <= ?1"};
 static struct hfd_query sql_remote_unwatch = {.table = &hfd_remote_table, .text =
-    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?2 AND (shard & ?1) <> 0"};
+    "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?1"};
 static struct hfd_query sql_remote_wake = {.table = &hfd_remote_table, .text =
     "UPDATE upstream SET due_us = ?2 WHERE due_us > ?2 AND guresid IN"
     " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)", .after = HFD_UNIT_ALL};
@@ -48,10 +47,7 @@ hfd_rc hfd_remote_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_aren
 
 hfd_rc hfd_remote_row_put(struct hfd_txn *tx, const struct hfd_remote_row *row, struct hfd_err *err)
 {
-    struct hfd_remote_row own = *row;
-
-    own.shard = hfd_shard_bit(row->guresid);
-    return hfd_query_write(tx, hfd_remote_table.put, &own, NULL, err);
+    return hfd_query_write(tx, hfd_remote_table.put, row, NULL, err);
 }
 
 hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct hfd_err *err)
@@ -59,38 +55,33 @@ hfd_rc hfd_remote_row_drop_absent(struct hfd_txn *tx, int64_t before_us, struct 
     return hfd_query_run(tx, &sql_remote_drop, HFD_ARGS(hfd_arg_i64(before_us)), err);
 }
 
-/* The parameters ?1 and ?2. */
-#define WATCHED_ARGS(w) hfd_arg_i64((w)->shards), hfd_arg_i64((w)->until_us)
-
-hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
-                               int64_t due_us, struct hfd_err *err)
+hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+                               struct hfd_err *err)
 {
     return hfd_query_run(tx, &sql_remote_postpone,
-                         HFD_ARGS(WATCHED_ARGS(watched), hfd_arg_i64(due_us)), err);
+                         HFD_ARGS(hfd_arg_i64(until_us), hfd_arg_i64(due_us)), err);
 }
 
-hfd_rc hfd_remote_row_part(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
-                           int64_t due_us, struct hfd_err *err)
+hfd_rc hfd_remote_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+                           struct hfd_err *err)
 {
-    return hfd_query_run(tx, &sql_remote_part, HFD_ARGS(WATCHED_ARGS(watched), hfd_arg_i64(due_us)),
+    return hfd_query_run(tx, &sql_remote_part, HFD_ARGS(hfd_arg_i64(until_us), hfd_arg_i64(due_us)),
                          err);
 }
 
-hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, const struct hfd_remote_watched *watched,
-                              struct hfd_err *err)
+hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_err *err)
 {
-    return hfd_query_run(tx, &sql_remote_unwatch, HFD_ARGS(WATCHED_ARGS(watched)), err);
+    return hfd_query_run(tx, &sql_remote_unwatch, HFD_ARGS(hfd_arg_i64(until_us)), err);
 }
 
 hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query,
                           struct hfd_arena *mem, struct hfd_remote_list *out, struct hfd_err *err)
 {
     struct hfd_row_list list;
-    const hfd_rc rc =
-        hfd_query_all(tx, &sql_remote_due,
-                      HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us),
-                               hfd_arg_i64(query->limit), hfd_arg_i64(query->shards)),
-                      mem, &list, err);
+    const hfd_rc rc = hfd_query_all(tx, &sql_remote_due,
+                                    HFD_ARGS(hfd_arg_i64(query->watched),
+                                             hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit)),
+                                    mem, &list, err);
 
     *out = (struct hfd_remote_list){list.rows, list.count};
     return rc;
@@ -100,8 +91,7 @@ hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_remote_due *quer
                            struct hfd_err *err)
 {
     return hfd_query_number(tx, &sql_remote_next,
-                            HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us),
-                                     hfd_arg_i64(query->shards)),
+                            HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us)),
                             INT64_MAX, out, err);
 }
 
@@ -127,7 +117,7 @@ static const struct hfd_col orphan_cols[] = {
     {ORPHAN(TEXT, id)}, {ORPHAN(KIND, kind)}, {ORPHAN(TEXT, owner_id)}, {HFD_COL(struct hfd_remote_orphan_row, TEXT, "guresid", orphan.label)},
     {ORPHAN(TEXT, name)}, {ORPHAN(I64, generation)}, {ORPHAN(BOOL, ready)}, {ORPHAN(I64, created_us)}, {ORPHAN(I64, deleted_us)},
     {ORPHAN(TEXT, created_by)}, {STRAY_COL(I64, seen_us)}, {ORPHAN(I64, wanted_us)}, {STRAY_COL(I64, due_us)}, {STRAY_COL(I64, tries)},
-    {ORPHAN(TEXT, error)}, {STRAY_COL(I64, shard), .marks = HFD_COL_STAYS},
+    {ORPHAN(TEXT, error)},
 };
 const struct hfd_table hfd_remote_orphan_table = {
     HFD_TABLE("stray", struct hfd_remote_orphan_row, "orphan", orphan_cols), .keys = 1,
@@ -138,9 +128,9 @@ static struct hfd_query sql_stray_delete_of = {.table = &hfd_remote_orphan_table
 static struct hfd_query sql_stray_list = {.table = &hfd_remote_orphan_table, .text =
     "SELECT @cols FROM stray WHERE kind = ?1 ORDER BY guresid, created_us, id LIMIT ?2"};
 static struct hfd_query sql_stray_due = {.table = &hfd_remote_orphan_table, .text =
-    "SELECT @cols FROM stray WHERE due_us <= ?1 AND (shard & ?3) <> 0 ORDER BY due_us LIMIT ?2"};
+    "SELECT @cols FROM stray WHERE due_us <= ?1 ORDER BY due_us LIMIT ?2"};
 static struct hfd_query sql_stray_next = {.table = &hfd_remote_orphan_table, .text =
-    "SELECT due_us FROM stray WHERE due_us > ?1 AND (shard & ?2) <> 0 ORDER BY due_us LIMIT 1"};
+    "SELECT due_us FROM stray WHERE due_us > ?1 ORDER BY due_us LIMIT 1"};
 static struct hfd_query sql_stray_unseen = {.table = &hfd_remote_orphan_table, .text =
     "UPDATE stray SET due_us = ?3 WHERE kind = ?1 AND seen_us < ?2 AND due_us > ?3"};
 /* clang-format on */
@@ -155,10 +145,7 @@ hfd_rc hfd_remote_orphan_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_ar
 hfd_rc hfd_remote_orphan_row_put(struct hfd_txn *tx, const struct hfd_remote_orphan_row *row,
                                  struct hfd_err *err)
 {
-    struct hfd_remote_orphan_row own = *row;
-
-    own.shard = hfd_shard_bit(row->orphan.label);
-    return hfd_query_write(tx, hfd_remote_orphan_table.put, &own, NULL, err);
+    return hfd_query_write(tx, hfd_remote_orphan_table.put, row, NULL, err);
 }
 
 hfd_rc hfd_remote_orphan_row_delete(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
@@ -189,10 +176,9 @@ hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx, const struct hfd_remote_orp
                                  struct hfd_err *err)
 {
     struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(
-        tx, &sql_stray_due,
-        HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit), hfd_arg_i64(query->shards)),
-        mem, &list, err);
+    const hfd_rc rc = hfd_query_all(tx, &sql_stray_due,
+                                    HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit)),
+                                    mem, &list, err);
 
     *out = (struct hfd_remote_orphan_list){list.rows, list.count};
     return rc;
@@ -201,9 +187,8 @@ hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx, const struct hfd_remote_orp
 hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
                                   int64_t *out, struct hfd_err *err)
 {
-    return hfd_query_number(tx, &sql_stray_next,
-                            HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->shards)),
-                            INT64_MAX, out, err);
+    return hfd_query_number(tx, &sql_stray_next, HFD_ARGS(hfd_arg_i64(query->now_us)), INT64_MAX,
+                            out, err);
 }
 
 hfd_rc hfd_remote_orphan_row_unseen(struct hfd_txn *tx, enum hfd_kind kind, int64_t since_us,

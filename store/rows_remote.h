@@ -32,7 +32,6 @@ struct hfd_remote_row {
     int64_t refusals;   /* refused credentials in a row */
     bool later_names;   /* the remote says Reconciled for Ready */
     hfd_slice error;    /* why the last try failed; empty = it did not */
-    int64_t shard;      /* read only: the bit of its shard, given when the row was inserted */
 };
 
 struct hfd_remote_list {
@@ -44,13 +43,6 @@ struct hfd_remote_due {
     enum hfd_watched watched;
     int64_t now_us;
     int64_t limit;
-    int64_t shards; /* a set of them (shard.h) */
-};
-
-/** The rows of some shards that are closely watched and were due at until_us. */
-struct hfd_remote_watched {
-    int64_t shards;
-    int64_t until_us;
 };
 
 /** @return HFD_NOT_FOUND */
@@ -73,17 +65,14 @@ HFD_MUST_CHECK hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_r
 /** Counts what was due at now_us. */
 HFD_MUST_CHECK hfd_rc hfd_remote_row_count(struct hfd_txn *tx, int64_t now_us, int64_t *out,
                                            struct hfd_err *err);
-/** Makes what is closely watched due at due_us. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx,
-                                              const struct hfd_remote_watched *watched,
-                                              int64_t due_us, struct hfd_err *err);
+/** Makes what is closely watched, and was due at until_us, due at due_us. */
+HFD_MUST_CHECK hfd_rc hfd_remote_row_postpone(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
+                                              struct hfd_err *err);
 /** As postpone; after the second time in a row the resource gets a pass of its own. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_part(struct hfd_txn *tx,
-                                          const struct hfd_remote_watched *watched, int64_t due_us,
+HFD_MUST_CHECK hfd_rc hfd_remote_row_part(struct hfd_txn *tx, int64_t until_us, int64_t due_us,
                                           struct hfd_err *err);
-/** Ends the close watch. */
-HFD_MUST_CHECK hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx,
-                                             const struct hfd_remote_watched *watched,
+/** Ends the close watch of what was due at until_us. */
+HFD_MUST_CHECK hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, int64_t until_us,
                                              struct hfd_err *err);
 /** Makes all that have nodepools in a cluster due at now_us at the latest. */
 HFD_MUST_CHECK hfd_rc hfd_remote_row_wake(struct hfd_txn *tx, hfd_slice cluster_id, int64_t now_us,
@@ -94,7 +83,6 @@ struct hfd_remote_orphan_row {
     int64_t seen_us;
     int64_t due_us; /* when a pass looks at it alone; INT64_MAX = only with all others */
     int64_t tries;  /* failures in a row */
-    int64_t shard;  /* read only: the bit of its label's shard */
 };
 
 struct hfd_remote_orphan_list {
@@ -106,7 +94,6 @@ struct hfd_remote_orphan_query {
     enum hfd_kind kind; /* of list */
     int64_t now_us;     /* of due and next */
     int64_t limit;
-    int64_t shards; /* of due and next: a set of them (shard.h) */
 };
 
 /** @return HFD_NOT_FOUND */

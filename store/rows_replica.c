@@ -4,20 +4,23 @@
 #include "driver/base/arena.h"
 #include "store/db.h"
 #include "store/row_io.h"
-#include "store/shard.h"
 #include "store/txn.h"
 
 /* ---- replicas ---- */
 
 #define MIN_MEM_BYTES ((size_t)4096)
 #define REPLICA_COL(type, member) HFD_COL(struct hfd_replica_row, type, #member, member)
-#define LEASE(type, member) HFD_COL(struct hfd_lease_row, type, #member, member)
 
-/* The row of a table that has one. */
+/* The rows of tables that have one. */
+struct lease {
+    int64_t one;
+    struct hfd_lease_row row;
+};
 struct settings {
     int64_t one;
     struct hfd_settings_row row;
 };
+#define LEASE(type, member) HFD_COL(struct lease, type, #member, row.member)
 #define SETTINGS(type, member) HFD_COL(struct settings, type, #member, row.member)
 
 /* clang-format off */
@@ -29,10 +32,11 @@ const struct hfd_table hfd_replica_table = {
     HFD_TABLE("replica", struct hfd_replica_row, "replica", replica_cols), .keys = 1,
     HFD_TABLE_PUT(hfd_replica_table), HFD_TABLE_REMOVE(hfd_replica_table)};
 static const struct hfd_col lease_cols[] = {
-    {LEASE(I64, shard)}, {LEASE(TEXT, holder)}, {LEASE(I64, epoch)}, {LEASE(I64, until_us)},
+    {HFD_COL(struct lease, I64, "one", one)}, {LEASE(TEXT, holder)}, {LEASE(I64, epoch)}, {LEASE(I64, until_us)},
 };
 const struct hfd_table hfd_lease_table = {
-    HFD_TABLE("lease", struct hfd_lease_row, "lease", lease_cols), .keys = 1, HFD_TABLE_PUT(hfd_lease_table)};
+    HFD_TABLE("leader", struct lease, "lease", lease_cols), .keys = 1,
+    HFD_TABLE_GET(hfd_lease_table), HFD_TABLE_PUT(hfd_lease_table)};
 static const struct hfd_col settings_cols[] = {
     {HFD_COL(struct settings, I64, "one", one)}, {SETTINGS(I64, epoch)}, {SETTINGS(I64, mark)}, {SETTINGS(I64, rules)},
 };
@@ -46,7 +50,6 @@ static struct hfd_query sql_settings_put = {.table = &settings_only, .text =
     "INSERT INTO settings_epoch (one, @cols) VALUES (1, @places) ON CONFLICT (one) DO UPDATE SET @excluded"};
 
 static struct hfd_query sql_replica_list = {.table = &hfd_replica_table, .text = "SELECT @cols FROM replica ORDER BY id"};
-static struct hfd_query sql_lease_all = {.table = &hfd_lease_table, .text = "SELECT @cols FROM lease ORDER BY shard"};
 static struct hfd_query sql_replica_drop = {.table = &hfd_replica_table, .text =
     "DELETE FROM replica WHERE beat_us < ?1"};
 static const char sql_schema_min[] =
@@ -56,7 +59,7 @@ static struct hfd_query sql_commit_drop = {.table = &hfd_replica_table, .text =
 static struct hfd_query sql_commit_note = {.table = &hfd_replica_table, .text =
     "UPDATE hfd_commit SET seen_n = n, seen_us = ?1 WHERE seen_n <> n"};
 static struct hfd_query sql_lease_release = {.table = &hfd_lease_table, .text =
-    "UPDATE lease SET holder = '', until_us = 0 WHERE holder = ?1"};
+    "UPDATE leader SET holder = '', until_us = 0 WHERE holder = ?1"};
 /* clang-format on */
 
 hfd_rc hfd_replica_row_list(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_replica_list *out,
@@ -119,29 +122,23 @@ hfd_rc hfd_replica_row_forget_commits(struct hfd_txn *tx, int64_t now_us, int64_
                         : rc;
 }
 
-hfd_rc hfd_lease_row_all(struct hfd_txn *tx, struct hfd_arena *mem,
-                         struct hfd_lease_row out[HFD_SHARDS], struct hfd_err *err)
+hfd_rc hfd_lease_row_get(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_lease_row *out,
+                         struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_lease_all, HFD_ARGS_NONE, mem, &list, err);
+    struct lease row;
+    const hfd_rc rc =
+        hfd_query_one(tx, hfd_lease_table.get, HFD_ARGS(hfd_arg_i64(1)), mem, &row, err);
 
-    for (int i = 0; i < HFD_SHARDS; i++)
-        out[i] = (struct hfd_lease_row){.shard = i, .holder = HFD_SLICE("")};
-    for (size_t i = 0; i < list.count; i++) {
-        const struct hfd_lease_row *row = &((const struct hfd_lease_row *)list.rows)[i];
-
-        if (row->shard < 0 || row->shard >= HFD_SHARDS)
-            return hfd_fail(err, HFD_CORRUPT,
-                            "store: a stored lease cannot be read: a value is missing or out of "
-                            "range");
-        out[row->shard] = *row;
-    }
-    return rc;
+    if (rc == HFD_OK)
+        *out = row.row;
+    else
+        *out = (struct hfd_lease_row){.holder = HFD_SLICE("")};
+    return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
 hfd_rc hfd_lease_row_put(struct hfd_txn *tx, const struct hfd_lease_row *row, struct hfd_err *err)
 {
-    return hfd_query_write(tx, hfd_lease_table.put, row, NULL, err);
+    return hfd_query_write(tx, hfd_lease_table.put, &(struct lease){1, *row}, NULL, err);
 }
 
 hfd_rc hfd_lease_row_release(struct hfd_txn *tx, hfd_slice holder, struct hfd_err *err)

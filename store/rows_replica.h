@@ -1,6 +1,7 @@
 /*
- * Rows of several servers on one database: the replicas, the leases of their shards,
- * and the epoch of their settings (driver/replica/keeper.h). With SQLite there are none.
+ * Rows of several servers on one database: the replicas, the lease of the
+ * one that leads, and the epoch of their settings (driver/replica/keeper.h). With SQLite there are
+ * none.
  *
  * Rows of the keys that the database was used with, and counts of what they sealed.
  *
@@ -12,7 +13,7 @@
 #define HFD_STORE_ROWS_REPLICA_H
 
 #include "driver/base/arena.h"
-#include "store/shard.h"
+#include "driver/base/slice.h"
 
 struct hfd_db;
 struct hfd_txn;
@@ -54,20 +55,20 @@ HFD_MUST_CHECK hfd_rc hfd_replica_row_schema_min(struct hfd_txn *tx, int64_t *ou
 HFD_MUST_CHECK hfd_rc hfd_replica_row_forget_commits(struct hfd_txn *tx, int64_t now_us,
                                                      int64_t before_us, struct hfd_err *err);
 
+/** The lease of the replica that leads. */
 struct hfd_lease_row {
-    int64_t shard;
     hfd_slice holder; /* id of a replica, or empty */
-    int64_t epoch;    /* rises each time that the shard is taken */
+    int64_t epoch;    /* rises each time that it is taken */
     int64_t until_us; /* another one may take it from then on */
 };
 
-/** Gives the lease of each shard. One that was never taken has epoch 0 and no holder. */
-HFD_MUST_CHECK hfd_rc hfd_lease_row_all(struct hfd_txn *tx, struct hfd_arena *mem,
-                                        struct hfd_lease_row out[HFD_SHARDS], struct hfd_err *err);
+/** Gives the lease. One that was never taken has epoch 0 and no holder. */
+HFD_MUST_CHECK hfd_rc hfd_lease_row_get(struct hfd_txn *tx, struct hfd_arena *mem,
+                                        struct hfd_lease_row *out, struct hfd_err *err);
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_lease_row_put(struct hfd_txn *tx, const struct hfd_lease_row *row,
                                         struct hfd_err *err);
-/** Gives all leases of a holder back. */
+/** Gives the lease of a holder back; that of another stays. */
 HFD_MUST_CHECK hfd_rc hfd_lease_row_release(struct hfd_txn *tx, hfd_slice holder,
                                             struct hfd_err *err);
 

@@ -94,8 +94,8 @@ hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, s
     hfd_rc rc;
 
     /* A look is one transaction: two replicas that look do no harm. */
-    hfd_keeper_hold(config->keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
-    if (hold.shards == 0) {
+    hfd_keeper_hold(config->keeper, &hold);
+    if (!hold.leads) {
         *next_us = INT64_MAX;
         return HFD_OK;
     }

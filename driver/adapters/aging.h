@@ -17,7 +17,7 @@ struct hfd_keeper;
 
 struct hfd_aging_config {
     struct hfd_store *store;
-    struct hfd_keeper *keeper; /* a look is for the holder of the common shard; NULL = for all */
+    struct hfd_keeper *keeper; /* a look is for the one that leads; NULL = for all */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock; /* what lastUpdated is compared with */
     const char *folder;            /* of the database: its disk is watched; NULL = it is not here */
@@ -40,8 +40,8 @@ HFD_MUST_CHECK hfd_rc hfd_aging_start(const struct hfd_aging_config *config, str
 void hfd_aging_stop(struct hfd_aging **aging);
 
 /**
- * One look, in the calling thread: for tests, whose clock is their own. Without the common shard it
- * does nothing.
+ * One look, in the calling thread: for tests, whose clock is their own. It does nothing
+ * while another replica leads.
  * @param next_us  the last microsecond before the next change; INT64_MAX = none is known
  */
 HFD_MUST_CHECK hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us,

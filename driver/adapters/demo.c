@@ -343,8 +343,8 @@ bool hfd_demo_round(struct hfd_demo *demo)
     bool more = false;
     hfd_rc rc;
 
-    hfd_keeper_hold(demo->config.keeper, INT64_C(1) << HFD_SHARD_COMMON, &demo->hold);
-    if (demo->hold.shards == 0)
+    hfd_keeper_hold(demo->config.keeper, &demo->hold);
+    if (!demo->hold.leads)
         return false;
     hfd_arena_init(&mem, PAGE_MEM_BYTES);
     rc = run_page(demo, &mem, &more, &err);

@@ -15,7 +15,7 @@ struct hfd_keeper;
 
 struct hfd_demo_config {
     struct hfd_store *store;
-    struct hfd_keeper *keeper; /* they report while it holds the common shard; NULL = always */
+    struct hfd_keeper *keeper; /* they report while it leads; NULL = always */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     int64_t total_us; /* from a resource's change to its last adapter's success; 0 = at once */

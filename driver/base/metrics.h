@@ -33,7 +33,7 @@ struct hfd_series;
     X(STORE_QUEUE,        GAUGE,     "hfd_store_queue_length",                "",          "",                  "Write jobs in the queue.")     \
     X(KEY_ROWS,           GAUGE,     "hfd_key_rows",                          "",          "key,state",         "Rows whose cookie, digest or secrets need a key of the key ring, while there are several.") \
     X(STORE_OK,           GAUGE,     "hfd_store_ok",                          "",          "",                  "1 while the store accepts work, 0 after it has failed.") \
-    X(LEASES,             SET_GAUGE, "hfd_replica_shards",                    "",          "",                  "Shards of the work in the background that this replica holds, of 16; with PostgreSQL.") \
+    X(LEASES,             SET_GAUGE, "hfd_replica_leads",                     "",          "",                  "1 while this replica leads: it alone does the work in the background; with PostgreSQL.") \
     X(REPLICAS,           SET_GAUGE, "hfd_replicas",                          "",          "",                  "Replicas with a sign of life in the last 9 s; with PostgreSQL.") \
     X(DB_CLOCK,           SET_GAUGE, "hfd_database_clock_ahead_seconds",      "",          "",                  "Whole seconds by which the clock of the database is ahead of this machine's; with PostgreSQL.") \
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \

@@ -10,10 +10,8 @@
 #include "driver/base/thread.h"
 #include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
-#include "driver/replica/plan.h"
 #include "driver/replica/wake.h"
 #include "store/rows_replica.h"
-#include "store/shard.h"
 #include "store/store.h"
 #include "store/totals.h"
 
@@ -58,7 +56,7 @@ static hfd_rc replica_settings_look(struct hfd_txn *tx, const struct hfd_replica
 /* ---- upkeep ---- */
 
 /*
- * Parts of a sign of life beside shards: the check of the schema, totals of lists, and rows of
+ * Parts of a sign of life beside the lease: the check of the schema, totals of lists, and rows of
  * programs that are gone. Thread: that of the transaction.
  */
 
@@ -102,7 +100,7 @@ static hfd_rc replica_tidy(struct hfd_txn *tx, int64_t now_us, int64_t last_us, 
     return hfd_replica_row_forget_commits(tx, now_us, now_us - DAY_US, err);
 }
 
-/* The end of a replica: its leases are free, its row is removed, its totals are those of all. */
+/* The end of a replica: its lease is free, its row is removed, its totals are those of all. */
 static hfd_rc replica_leave(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
 {
     hfd_rc rc = hfd_lease_row_release(tx, id, err);
@@ -120,9 +118,10 @@ static hfd_rc replica_leave(struct hfd_txn *tx, hfd_slice id, struct hfd_err *er
 #define LISTENERS_MAX 16
 #define KEY_IDS_MAX 1024
 #define NAME_MAX_BYTES 256
+#define SCHEMA_OF_LEADER 23 /* programs before it work by shards */
 #define BEAT_MEM_BYTES ((size_t)4 << 20)
-#define AGAIN_US (HFD_US_PER_S / 4) /* after a failure, and to give shards back */
-#define FORGET_AFTER 10             /* leases: then the row of a dead replica goes */
+#define AGAIN_US (HFD_US_PER_S / 4) /* after a failure */
+#define FORGET_AFTER 10             /* times a lease: then the row of a dead replica goes */
 /* A holder stops this share of a lease before others may take it. */
 #define USE_US(lease_us) ((lease_us) - (lease_us) / 9)
 
@@ -146,9 +145,8 @@ struct hfd_keeper {
     bool stop;
     char key_ids[KEY_IDS_MAX];
     struct hfd_hold hold; /* valid until until_us */
-    int64_t shed;         /* those of hold that are not used any more */
     int64_t until_us;     /* monotonic */
-    int64_t free_us;      /* wall clock of the database: when a lease of another runs out */
+    int64_t free_us;      /* wall clock of the database: when the lease of another runs out */
     int64_t epoch;        /* of the settings, at the start */
     int64_t started_us;   /* 0 = no beat yet */
     int64_t forgot_us;    /* the last look at the marks of commits; 0 = none yet */
@@ -166,13 +164,13 @@ struct beat {
     struct hfd_keeper *keeper;
     bool starting;
     bool shut_out; /* the schema does not take this program any more */
-    int64_t shed;
+    bool older;    /* a program of before lives, which works by shards */
     char key_ids[KEY_IDS_MAX];
     int64_t now_us, started_us, forgot_us;
     struct hfd_arena mem;
     struct hfd_hold hold;
     int64_t free_us;
-    int live, rank;
+    int live; /* replicas */
     struct hfd_settings_epoch settings;
 };
 
@@ -190,7 +188,7 @@ static hfd_slice id_of(const struct hfd_keeper *k)
     return (hfd_slice){k->id, HFD_REPLICA_ID_LEN};
 }
 
-/* Counts the replicas that live, and those of them whose id is lower. */
+/* Counts the replicas that live. */
 static hfd_rc count_replicas(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
 {
     const hfd_slice own = id_of(b->keeper);
@@ -198,14 +196,14 @@ static hfd_rc count_replicas(struct hfd_txn *tx, struct beat *b, struct hfd_err 
     const hfd_rc rc = hfd_replica_row_list(tx, &b->mem, &list, err);
 
     b->live = 1;
-    b->rank = 0;
+    b->older = false;
     for (size_t i = 0; i < list.count; i++) {
         const struct hfd_replica_row *row = &list.rows[i];
 
         if (hfd_slice_eq(row->id, own) || row->beat_us + b->keeper->config.lease_us <= b->now_us)
             continue;
         b->live++;
-        b->rank += hfd_slice_cmp(row->id, own) < 0 ? 1 : 0;
+        b->older = b->older || row->schema < SCHEMA_OF_LEADER;
     }
     return rc;
 }
@@ -234,41 +232,29 @@ static hfd_rc put_replica(struct hfd_txn *tx, struct beat *b, struct hfd_err *er
                : rc;
 }
 
-static hfd_rc put_lease(struct hfd_txn *tx, struct beat *b, struct hfd_lease_row *row,
-                        enum hfd_plan_act act, struct hfd_err *err)
+/*
+ * Renews the lease, or takes it. One that has run out is free, also its holder's: another replica
+ * may have seen it so. Then it has a new epoch.
+ */
+static hfd_rc move_lease(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
 {
-    if (act == HFD_PLAN_LEAVE)
-        return HFD_OK;
-    row->holder = act == HFD_PLAN_GIVE ? HFD_SLICE("") : id_of(b->keeper);
-    row->until_us = act == HFD_PLAN_GIVE ? 0 : b->now_us + b->keeper->config.lease_us;
-    row->epoch += act == HFD_PLAN_TAKE ? 1 : 0;
-    if (act != HFD_PLAN_GIVE) {
-        b->hold.shards |= INT64_C(1) << row->shard;
-        b->hold.epochs[row->shard] = row->epoch;
-    }
-    return hfd_lease_row_put(tx, row, err);
-}
+    const hfd_slice own = id_of(b->keeper);
+    struct hfd_lease_row row;
+    hfd_rc rc = hfd_lease_row_get(tx, &b->mem, &row, err);
 
-static hfd_rc move_leases(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
-{
-    struct hfd_plan plan = {.now_us = b->now_us, .live = b->live, .rank = b->rank, .shed = b->shed};
-    struct hfd_lease_row rows[HFD_SHARDS];
-    enum hfd_plan_act acts[HFD_SHARDS];
-    hfd_rc rc = hfd_lease_row_all(tx, &b->mem, rows, err);
-
-    if (rc != HFD_OK)
+    if (rc != HFD_OK || b->older)
         return rc;
-    for (int i = 0; i < HFD_SHARDS; i++)
-        plan.leases[i] = (struct hfd_plan_lease){hfd_slice_eq(rows[i].holder, id_of(b->keeper)),
-                                                 rows[i].until_us};
-    hfd_plan_decide(&plan, acts);
-    for (int i = 0; rc == HFD_OK && i < HFD_SHARDS; i++) {
-        if (acts[i] == HFD_PLAN_LEAVE && rows[i].until_us > b->now_us &&
-            rows[i].until_us < b->free_us)
-            b->free_us = rows[i].until_us;
-        rc = put_lease(tx, b, &rows[i], acts[i], err);
+    if (row.until_us <= b->now_us) {
+        row.holder = own;
+        row.epoch++;
     }
-    return rc;
+    if (!hfd_slice_eq(row.holder, own)) {
+        b->free_us = row.until_us;
+        return HFD_OK;
+    }
+    row.until_us = b->now_us + b->keeper->config.lease_us;
+    b->hold = (struct hfd_hold){true, row.epoch};
+    return hfd_lease_row_put(tx, &row, err);
 }
 
 static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -277,7 +263,7 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     hfd_arena_fini(&b->mem); /* it may run again */
-    b->hold = (struct hfd_hold){.shards = 0};
+    b->hold = (struct hfd_hold){.leads = false};
     b->free_us = INT64_MAX;
     rc = now_of(b->keeper, tx, &b->now_us, err);
     b->shut_out = false;
@@ -293,7 +279,7 @@ static hfd_rc txn_beat(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = put_replica(tx, b, err);
     if (rc == HFD_OK)
         rc = replica_tidy(tx, b->now_us, b->keeper->forgot_us, &b->forgot_us, err);
-    return rc == HFD_OK ? move_leases(tx, b, err) : rc;
+    return rc == HFD_OK ? move_lease(tx, b, err) : rc;
 }
 
 struct time_read {
@@ -327,14 +313,14 @@ static hfd_rc measure(struct hfd_keeper *k, struct hfd_err *err)
     return rc;
 }
 
-static int64_t used(const struct hfd_keeper *k)
+static bool leads(const struct hfd_keeper *k)
 {
-    return hfd_clock_mono_us(k->config.clock) < k->until_us ? k->hold.shards & ~k->shed : 0;
+    return k->hold.leads && hfd_clock_mono_us(k->config.clock) < k->until_us;
 }
 
 static void show(const struct hfd_keeper *k)
 {
-    hfd_metric_set(HFD_METRIC_LEASES, NULL, hfd_shard_count(used(k)));
+    hfd_metric_set(HFD_METRIC_LEASES, NULL, leads(k) ? 1 : 0);
     hfd_metric_set(HFD_METRIC_REPLICAS, NULL, k->live);
     hfd_metric_set(HFD_METRIC_DB_CLOCK, NULL, hfd_db_clock_ahead_us(&k->db_clock) / HFD_US_PER_S);
 }
@@ -347,32 +333,29 @@ static void call_listeners(const struct hfd_keeper *k)
             k->listeners[i].fn(k->listeners[i].ctx);
 }
 
-/* A change of the shards, and of being outdated, is logged. Under the lock. */
-static void tell(struct hfd_keeper *k, int64_t was, bool was_outdated)
+/* A change of the leader, and of being outdated, is logged. Under the lock. */
+static void tell(struct hfd_keeper *k, bool led, bool was_outdated)
 {
-    const int64_t now = used(k);
-
     if (k->outdated && !was_outdated)
         HFD_LOG(HFD_LOG_ERROR, "a newer replica has other settings: this one is not ready until "
                                "it is restarted with them");
     if (!k->outdated && was_outdated)
         HFD_LOG(HFD_LOG_INFO, "the newest replica has the settings of this one again");
-    if (now == was)
+    if (leads(k) == led)
         return;
-    HFD_LOG(HFD_LOG_INFO, "this replica holds other shards",
-            HFD_LOG_INT("was", hfd_shard_count(was)), HFD_LOG_INT("now", hfd_shard_count(now)),
+    HFD_LOG(HFD_LOG_INFO,
+            led ? "this replica does not lead any more"
+                : "this replica leads: it does the work in the background",
             HFD_LOG_INT("replicas", k->live));
     call_listeners(k);
 }
 
 static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us)
 {
-    const int64_t was = used(k);
-    const bool was_outdated = k->outdated;
+    const bool led = leads(k), was_outdated = k->outdated;
 
     k->hold = b->hold;
     k->until_us = began_us + USE_US(k->config.lease_us);
-    k->shed = hfd_plan_excess(b->hold.shards, hfd_plan_share(b->live, b->rank));
     k->free_us = b->free_us;
     k->live = b->live;
     k->outdated = b->settings.outdated;
@@ -382,13 +365,13 @@ static void take_in(struct hfd_keeper *k, const struct beat *b, int64_t began_us
         k->started_us = b->now_us;
     }
     show(k);
-    tell(k, was, was_outdated);
+    tell(k, led, was_outdated);
 }
 
 static void note_failure(struct hfd_keeper *k, hfd_rc rc, const struct hfd_err *err)
 {
     if (rc != HFD_OK && !k->failing && !k->shut_out)
-        HFD_LOG(HFD_LOG_WARN, "cannot renew the leases of this replica; will try again",
+        HFD_LOG(HFD_LOG_WARN, "cannot renew the lease of this replica; will try again",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err->msg));
     k->failing = rc != HFD_OK;
 }
@@ -402,7 +385,6 @@ hfd_rc hfd_keeper_beat(struct hfd_keeper *k, struct hfd_err *err)
     (void)pthread_mutex_lock(&k->lock);
     b.starting = k->started_us == 0;
     b.started_us = k->started_us;
-    b.shed = k->shed;
     memcpy(b.key_ids, k->key_ids, sizeof(b.key_ids));
     (void)pthread_mutex_unlock(&k->lock);
     hfd_arena_init(&b.mem, BEAT_MEM_BYTES);
@@ -429,7 +411,7 @@ int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
     int64_t wait_us = k->config.beat_us;
 
     (void)pthread_mutex_lock(&k->lock);
-    if (k->failing || k->shed != 0)
+    if (k->failing)
         wait_us = AGAIN_US;
     else if (k->free_us < now_us + wait_us) /* a lease that is not renewed until then */
         wait_us = k->free_us > now_us ? k->free_us - now_us : 0;
@@ -448,26 +430,25 @@ void hfd_keeper_leave(struct hfd_keeper *k)
     hfd_rc rc;
 
     (void)pthread_mutex_lock(&k->lock);
-    k->hold.shards = 0;
+    k->hold.leads = false;
     (void)pthread_mutex_unlock(&k->lock);
     rc = hfd_store_update_wait(k->config.store, txn_leave, k, &err);
     if (rc != HFD_OK)
-        HFD_LOG(HFD_LOG_WARN, "the leases of this replica are not given back; they run out",
+        HFD_LOG(HFD_LOG_WARN, "the lease of this replica is not given back; it runs out",
                 HFD_LOG_CSTR("code", hfd_rc_name(rc)), HFD_LOG_CSTR("reason", err.msg));
 }
 
 /* ---- for loops of work ---- */
 
-void hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hold *out)
+void hfd_keeper_hold(struct hfd_keeper *k, struct hfd_hold *out)
 {
     if (k == NULL) {
-        *out = (struct hfd_hold){.shards = wanted};
+        *out = (struct hfd_hold){.leads = true};
         return;
     }
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
     (void)pthread_mutex_lock(&k->lock);
-    *out = k->hold;
-    out->shards = used(k) & wanted;
+    *out = (struct hfd_hold){leads(k), k->hold.epoch};
     (void)pthread_mutex_unlock(&k->lock);
 }
 
@@ -478,10 +459,7 @@ bool hfd_keeper_holds(struct hfd_keeper *k, const struct hfd_hold *hold)
     if (k == NULL)
         return true;
     (void)pthread_mutex_lock(&k->lock);
-    holds = (used(k) & hold->shards) == hold->shards;
-    for (int i = 0; i < HFD_SHARDS; i++)
-        if ((hold->shards >> i & 1) != 0 && k->hold.epochs[i] != hold->epochs[i])
-            holds = false;
+    holds = leads(k) && k->hold.epoch == hold->epoch;
     (void)pthread_mutex_unlock(&k->lock);
     return holds;
 }
@@ -489,18 +467,16 @@ bool hfd_keeper_holds(struct hfd_keeper *k, const struct hfd_hold *hold)
 hfd_rc hfd_keeper_check(const struct hfd_keeper *k, struct hfd_txn *tx, const struct hfd_hold *hold,
                         struct hfd_err *err)
 {
-    struct hfd_lease_row rows[HFD_SHARDS];
+    struct hfd_lease_row row;
     struct hfd_arena mem;
     hfd_rc rc;
 
     if (k == NULL)
         return HFD_OK;
     hfd_arena_init(&mem, BEAT_MEM_BYTES);
-    rc = hfd_lease_row_all(tx, &mem, rows, err);
-    for (int i = 0; rc == HFD_OK && i < HFD_SHARDS; i++)
-        if ((hold->shards >> i & 1) != 0 &&
-            (!hfd_slice_eq(rows[i].holder, id_of(k)) || rows[i].epoch != hold->epochs[i]))
-            rc = hfd_fail(err, HFD_CONFLICT, "another replica has taken over shard %d", i);
+    rc = hfd_lease_row_get(tx, &mem, &row, err);
+    if (rc == HFD_OK && (!hfd_slice_eq(row.holder, id_of(k)) || row.epoch != hold->epoch))
+        rc = hfd_fail(err, HFD_CONFLICT, "another replica leads now");
     hfd_arena_fini(&mem);
     return rc;
 }
@@ -542,7 +518,7 @@ void hfd_keeper_state(struct hfd_keeper *k, struct hfd_keeper_state *out)
     *out = (struct hfd_keeper_state){.ahead_us = hfd_db_clock_ahead_us(&k->db_clock)};
     memcpy(out->id, k->id, sizeof(out->id));
     (void)pthread_mutex_lock(&k->lock);
-    out->shards = used(k);
+    out->leads = leads(k);
     out->live = k->live;
     out->outdated = k->outdated;
     out->shut_out = k->shut_out;
@@ -673,7 +649,7 @@ hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config, struct hfd_keepe
     if (rc == HFD_OK && !config->alone)
         rc = hfd_wake_start(&(struct hfd_wake_config){config->store, on_heard, k}, &k->wakes, err);
     if (rc == HFD_OK)
-        rc = hfd_thread_start(&(struct hfd_thread){"hfd-replica", "thread of the leases", run, k},
+        rc = hfd_thread_start(&(struct hfd_thread){"hfd-replica", "thread of the lease", run, k},
                               &k->thread, err);
     if (rc == HFD_OK)
         *out = k;

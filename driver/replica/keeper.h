@@ -1,9 +1,10 @@
 /*
  * One of several servers on a database. A thread gives signs of life, measures the database's
- * clock, and holds leases of shards. A loop of work asks which shards it may work for. The
- * transaction that takes an answer checks that this still holds, and refuses the answer otherwise.
+ * clock, and takes the lease of the one that leads, or renews it. The one that leads does the work
+ * in the background alone: a loop of work asks whether its replica leads. The transaction that
+ * takes an answer checks that this still holds, and refuses the answer otherwise.
  *
- * NULL stands for the only server of a database (SQLite): it holds all shards for ever. Functions
+ * NULL stands for the only server of a database (SQLite): it leads for ever. Functions
  * that say so accept it. Thread: any, where nothing else is said.
  *
  * The epoch of the settings. Replicas of one database are to have the same rules. A replica that
@@ -16,7 +17,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/rng.h"
-#include "store/shard.h"
+#include "driver/base/err.h"
 
 struct hfd_keeper;
 struct hfd_store;
@@ -45,7 +46,8 @@ struct hfd_keeper_config {
 };
 
 /**
- * Registers the replica, reads the database's time, takes shards, and starts the thread. When the
+ * Registers the replica, reads the database's time, leads if no other one does, and starts the
+ * thread. When the
  * database needs a newer program (`migrate --contract`), the thread turns the store broken, and
  * ends.
  * @param config  its pointers are borrowed until hfd_keeper_stop, but the texts
@@ -55,24 +57,24 @@ struct hfd_keeper_config {
 HFD_MUST_CHECK hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config,
                                        struct hfd_keeper **out, struct hfd_err *err);
 /**
- * Gives the leases back, removes the replica, and ends the thread. The loops of work end before.
+ * Gives the lease back, removes the replica, and ends the thread. The loops of work end before.
  * Accepts a pointer to NULL.
  */
 void hfd_keeper_stop(struct hfd_keeper **keeper);
 
-/** Shards that were held at one time. */
+/** The lead of a replica at one time. */
 struct hfd_hold {
-    int64_t shards; /* a set of them */
-    int64_t epochs[HFD_SHARDS];
+    bool leads;
+    int64_t epoch; /* of the lease */
 };
 
-/** Gives those of the wanted shards that it holds now. NULL: all that are wanted. */
-void hfd_keeper_hold(struct hfd_keeper *keeper, int64_t wanted, struct hfd_hold *out);
-/** Returns whether it still holds all of them. NULL: true. */
+/** Gives whether it leads now. NULL: it does. */
+void hfd_keeper_hold(struct hfd_keeper *keeper, struct hfd_hold *out);
+/** Returns whether it has led from then on. NULL: true. */
 bool hfd_keeper_holds(struct hfd_keeper *keeper, const struct hfd_hold *hold);
 /**
- * Checks in a transaction that it holds all of them, whatever this machine's clock says.
- * @return HFD_OK, HFD_CONFLICT (another replica has one). NULL: HFD_OK
+ * Checks in a transaction that it has led from then on, whatever this machine's clock says.
+ * @return HFD_OK, HFD_CONFLICT (another replica took over). NULL: HFD_OK
  */
 HFD_MUST_CHECK hfd_rc hfd_keeper_check(const struct hfd_keeper *keeper, struct hfd_txn *tx,
                                        const struct hfd_hold *hold, struct hfd_err *err);
@@ -86,7 +88,7 @@ void hfd_keeper_set_keys(struct hfd_keeper *keeper, const char *key_ids);
 
 struct hfd_keeper_state {
     char id[HFD_REPLICA_ID_LEN + 1];
-    int64_t shards;   /* that it holds */
+    bool leads;
     int live;         /* replicas */
     bool shut_out;    /* the database needs a newer program: the store is broken, or about to be */
     bool outdated;    /* the newest replica has other settings: this one is not ready */
@@ -98,7 +100,7 @@ void hfd_keeper_state(struct hfd_keeper *keeper, struct hfd_keeper_state *out);
 void hfd_keeper_note(struct hfd_keeper *keeper);
 
 /**
- * Called when the shards that are held change, or another replica has committed work. It is quick,
+ * Called when it begins or ceases to lead, or another replica has committed work. It is quick,
  * and calls no function of the keeper.
  */
 typedef void hfd_keeper_changed_fn(void *ctx);

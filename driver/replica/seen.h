@@ -13,7 +13,7 @@ struct hfd_replica_seen {
     int64_t schema;              /* version that it knows */
     int64_t started_us, beat_us; /* beat: its last sign of life */
     int64_t settings_epoch;
-    int shards;    /* that it holds */
+    bool leads;    /* it does the work in the background */
     bool live;     /* its last sign of life is no older than a lease */
     bool outdated; /* another live one has newer settings */
 };

@@ -467,7 +467,7 @@ static void say_patroni(const struct look *l)
 /* ---- replicas ---- */
 
 /*
- * The connections of one server: writer, leases and signals; all GETs; readers and short lists; the
+ * The connections of one server: writer, lease and signals; all GETs; readers and short lists; the
  * look for what is wrong.
  */
 static int64_t connections_of_one(const struct hfd_settings *s)
@@ -504,10 +504,10 @@ static void say_replicas(const struct look *l)
         behind += r->epoch < newest;
         hfd_doctor_say(
             l->lines, "replica", true,
-            "%.*s (%.*s): version %.*s, schema %lld, settings epoch %lld, %lld leases, last sign "
-            "of life %lld.%lld s ago",
+            "%.*s (%.*s): version %.*s, schema %lld, settings epoch %lld, %slast sign of life "
+            "%lld.%lld s ago",
             HFD_SLICE_FMT(r->name), HFD_SLICE_FMT(r->id), HFD_SLICE_FMT(r->version),
-            (long long)r->schema, (long long)r->epoch, (long long)r->leases,
+            (long long)r->schema, (long long)r->epoch, r->leads ? "leads, " : "",
             (long long)(r->age_us / HFD_US_PER_S), (long long)(r->age_us / 100000 % 10));
     }
     if (behind > 0)

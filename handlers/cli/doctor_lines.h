@@ -75,7 +75,7 @@ void hfd_doctor_problems(struct hfd_doctor_lines *l, const json_t *doc);
 enum hfd_exit hfd_doctor_lines_print(struct hfd_doctor_lines *l);
 
 /**
- * Reads the database's settings, its standbys, the replicas and their leases, and Patroni's version
+ * Reads the database's settings, its standbys, the replicas, and Patroni's version
  * if store.patroni is set. Compares the schema. Writes nothing but temporary tables.
  * @return true: the database has the schema of this program, so that opening it changes nothing
  */

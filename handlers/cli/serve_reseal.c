@@ -21,10 +21,10 @@ struct hfd_serve_reseal {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool wanted, news; /* under the lock; news: other shards may be held */
+    bool wanted, news; /* under the lock; news: another replica may lead */
     int64_t due_us;    /* mono; of the thread, as the rest */
     bool failing;      /* the last work failed, and the log says so */
-    int64_t epoch;     /* of the common shard, when it worked last; NONE = it did not */
+    int64_t epoch;     /* of the lease, when it worked last; NONE = it did not */
     atomic_bool stop;
 };
 
@@ -107,19 +107,19 @@ static bool wait_for_news(struct hfd_serve_reseal *r, bool *wanted)
     return !atomic_load(&r->stop);
 }
 
-/* Works if it holds the common shard, and is wanted to or has just taken it over. */
+/* Works if this replica leads, and is wanted to or has just taken it over. */
 static void look(struct hfd_serve_reseal *r, bool wanted)
 {
     struct hfd_hold hold;
 
-    hfd_keeper_hold(r->parts.keeper, INT64_C(1) << HFD_SHARD_COMMON, &hold);
+    hfd_keeper_hold(r->parts.keeper, &hold);
     if (wanted) {
         r->due_us = hfd_clock_mono_us(&hfd_clock_system) + AGAIN_US;
         r->epoch = NONE;
     }
-    if (hold.shards == 0 || hold.epochs[HFD_SHARD_COMMON] == r->epoch)
+    if (!hold.leads || hold.epoch == r->epoch)
         return;
-    r->epoch = hold.epochs[HFD_SHARD_COMMON];
+    r->epoch = hold.epoch;
     work(r);
 }
 

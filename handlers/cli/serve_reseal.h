@@ -1,7 +1,7 @@
 /*
  * The thread of `serve` that seals stored secrets again after a rotation of keys (ring_check.h). It
- * counts what still needs each key. It works at the start, when it is woken, when it takes over the
- * common shard, every ten minutes, and 30 s after a failure. With a single key it does nothing.
+ * counts what still needs each key. It works at the start, when it is woken, when this replica
+ * begins to lead, every ten minutes, and 30 s after a failure. With a single key it does nothing.
  * Thread: main.
  */
 #ifndef HFD_CLI_SERVE_RESEAL_H
@@ -16,7 +16,7 @@ struct hfd_serve_reseal;
 struct hfd_serve_reseal_parts {
     const struct hfd_driver *driver;
     struct hfd_store *store;
-    struct hfd_keeper *keeper; /* it works while this holds the common shard; NULL = always */
+    struct hfd_keeper *keeper; /* it works while this leads; NULL = always */
 };
 
 /** Starts the thread. @param out  gives. @return HFD_OK, HFD_NOMEM */

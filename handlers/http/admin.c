@@ -249,9 +249,9 @@ static void replica_json(struct hfd_buf *b, const struct hfd_replica_seen *r)
     hfd_buf_addf(b, ",\"schema\":%lld,\"started_time\":", (long long)r->schema);
     hfd_buf_json_time(b, r->started_us);
     hfd_buf_member_time(b, ",\"last_seen_time\":", r->beat_us);
-    hfd_buf_addf(b, ",\"live\":%s,\"shards\":%d,\"settings_epoch\":%lld,\"outdated\":%s}",
-                 r->live ? "true" : "false", r->shards, (long long)r->settings_epoch,
-                 r->outdated ? "true" : "false");
+    hfd_buf_addf(b, ",\"live\":%s,\"leads\":%s,\"settings_epoch\":%lld,\"outdated\":%s}",
+                 r->live ? "true" : "false", r->leads ? "true" : "false",
+                 (long long)r->settings_epoch, r->outdated ? "true" : "false");
 }
 
 static hfd_rc txn_list_replicas(struct hfd_txn *tx, void *arg, struct hfd_err *err)

@@ -4,7 +4,6 @@
 #include "driver/base/trouble.h"
 #include "driver/fleet/fleet.h"
 #include "handlers/web/html.h"
-#include "store/shard.h"
 
 /* ---- counts ---- */
 
@@ -401,10 +400,8 @@ static void replica_row(struct hfd_html *h, const struct hfd_replica_seen *r)
     hfd_html_text(h, r->version);
     hfd_html_lit(h, " <span class=\"dim\">schema ");
     hfd_html_int(h, r->schema);
-    hfd_html_lit(h, "</span></td><td class=\"n\" data-h=\"Shards\">");
-    hfd_html_int(h, r->shards);
-    hfd_html_lit(h, " of ");
-    hfd_html_int(h, HFD_SHARDS);
+    hfd_html_lit(h, "</span></td><td class=\"n\" data-h=\"Leads\">");
+    hfd_html_text(h, r->leads ? HFD_SLICE("yes") : HFD_SLICE("no"));
     hfd_html_lit(h, "</td><td class=\"n\" data-h=\"Settings\">epoch ");
     hfd_html_int(h, r->settings_epoch);
     if (r->outdated)
@@ -420,7 +417,7 @@ static void replicas(struct hfd_html *h, const struct hfd_web_page *p)
     hfd_html_lit(h, "<section aria-labelledby=\"replicas\"><h2 id=\"replicas\">Replicas</h2>"
                     "<div class=\"wide\"><table><thead><tr><th scope=\"col\">Replica</th>"
                     "<th scope=\"col\">Last seen</th><th scope=\"col\">Since</th>"
-                    "<th scope=\"col\">Version</th><th scope=\"col\">Shards</th>"
+                    "<th scope=\"col\">Version</th><th scope=\"col\">Leads</th>"
                     "<th scope=\"col\">Settings</th></tr></thead><tbody>");
     for (size_t i = 0; i < p->replicas.count; i++)
         replica_row(h, &p->replicas.items[i]);

@@ -25,7 +25,7 @@ static const char sql_schema[] =
     "SELECT value::bigint FROM hfd_meta WHERE key = 'schema_now'";
 static const char sql_replicas[] =
     "SELECT r.id, r.name, r.version, r.key_ids, r.schema, r.settings_epoch, t.now_us - r.beat_us,"
-    " (SELECT count(*) FROM lease l WHERE l.holder = r.id AND l.until_us > t.now_us)"
+    " (SELECT count(*) FROM leader l WHERE l.holder = r.id AND l.until_us > t.now_us)"
     " FROM replica r, (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now_us) t"
     " WHERE t.now_us - r.beat_us < 9000000 ORDER BY r.name, r.id LIMIT 1000";
 /* clang-format on */
@@ -155,7 +155,7 @@ static hfd_rc read_replica_rows(const struct look *l, struct hfd_pg_replicas *li
             .schema = hfd_stmt_col_i64(st, 4),
             .epoch = hfd_stmt_col_i64(st, 5),
             .age_us = hfd_stmt_col_i64(st, 6),
-            .leases = hfd_stmt_col_i64(st, 7),
+            .leads = hfd_stmt_col_i64(st, 7) != 0,
         };
     }
     hfd_stmt_done(st);
@@ -166,7 +166,7 @@ static hfd_rc read_replicas(const struct look *l, void *out, struct hfd_err *err
 {
     struct hfd_pg_replicas *list = out;
     bool there = false;
-    hfd_rc rc = has_table(l, "replica", &there, err);
+    hfd_rc rc = has_table(l, "leader", &there, err);
 
     if (rc != HFD_OK || !there)
         return rc;

@@ -47,7 +47,7 @@ struct hfd_pg_replica {
     hfd_slice key_ids; /* with commas */
     int64_t schema, epoch;
     int64_t age_us; /* of the last sign of life */
-    int64_t leases; /* that it holds */
+    bool leads;     /* it does the work in the background */
 };
 
 struct hfd_pg_replicas {
@@ -55,7 +55,10 @@ struct hfd_pg_replicas {
     size_t count;
 };
 
-/** Lists the live replicas; none if there are no tables yet. Returns as hfd_pg_facts_read. */
+/**
+ * Lists the live replicas; none if the database has no table of the one that leads.
+ * @return as hfd_pg_facts_read
+ */
 HFD_MUST_CHECK hfd_rc hfd_pg_replicas_read(const struct hfd_store_place *place,
                                            struct hfd_arena *mem, struct hfd_pg_replicas *out,
                                            struct hfd_err *err);

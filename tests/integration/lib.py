@@ -225,11 +225,11 @@ class Place:
         db.close()
 
     def forget_servers(self):
-        """After a kill of the only server of PostgreSQL: the next one does not wait for the leases
+        """After a kill of the only server of PostgreSQL: the next one does not wait for the lease
         to run out.
         """
         if self.base:
-            self.sql("UPDATE lease SET until_us = 0; DELETE FROM replica")
+            self.sql("UPDATE leader SET until_us = 0; DELETE FROM replica")
 
     def tables(self):
         """The tables of PostgreSQL: pairs of name and content, bytes in hex; SQLite: none."""

@@ -17,7 +17,6 @@
 #include "driver/base/base.h"
 #include "driver/core/observe.h"
 #include "store/rows_remote.h"
-#include "store/shard.h"
 
 #define ROUNDS_MAX 2000
 #define WORK_MAX 16
@@ -689,10 +688,8 @@ static hfd_rc txn_due(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct due_step *s = arg;
 
-    const struct hfd_work_query query = {.policy = &s->rw->policy,
-                                         .now_us = s->rw->w.clock.wall_us,
-                                         .limit = WORK_MAX,
-                                         .shards = HFD_SHARDS_ALL};
+    const struct hfd_work_query query = {
+        .policy = &s->rw->policy, .now_us = s->rw->w.clock.wall_us, .limit = WORK_MAX};
 
     s->due.works = s->work;
     return hfd_remote_due(tx, &query, &s->rw->w.mem, &s->due, err);

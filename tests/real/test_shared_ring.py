@@ -168,8 +168,8 @@ class Listed(Case):
         first, second = self.replica().start(), self.replica().start()
         ops = [self.client(server, ops=True) for server in (first, second)]
         for client in ops:
-            lib.eventually(lambda c=client: sorted(r["shards"] for r in self.listed(c)) == [8, 8],
-                           "both hold their share", WAIT_S)
+            lib.eventually(lambda c=client: sorted(r["leads"] for r in self.listed(c))
+                           == [False, True], "one leads", WAIT_S)
         one, other = self.listed(ops[0])
         self.assertEqual(one["name"], other["name"])
         self.assertNotEqual(one["id"], other["id"])
@@ -180,10 +180,11 @@ class Listed(Case):
             self.assertLess(replica["started_time"], replica["last_seen_time"])
         page = ops[1].get("/").body.decode()
         self.assertEqual(page.count(">live</span>"), 2)
-        self.assertEqual(page.count("8 of 16"), 2)
+        self.assertEqual(page.count('data-h="Leads">yes<'), 1)
+        self.assertEqual(page.count('data-h="Leads">no<'), 1)
         second.kill9()
-        lib.eventually(lambda: sorted((r["live"], r["shards"]) for r in self.listed(ops[0]))
-                       == [(False, 0), (True, 16)], "the killed one is gone", WAIT_S)
+        lib.eventually(lambda: sorted((r["live"], r["leads"]) for r in self.listed(ops[0]))
+                       == [(False, False), (True, True)], "the killed one is gone", WAIT_S)
         self.assertIn(">GONE</span>", ops[0].get("/").body.decode())
         lib.eventually(lambda: "replica" in [p["kind"] for p in ops[0].get("/healthz").json.get(
             "problems", [])], "it is told as wrong", WAIT_S)

@@ -148,7 +148,7 @@ static struct hfd_keeper *join(struct world *w)
     return keeper;
 }
 
-/* Of two replicas, only the holder of the common shard looks. The other follows when it ends. */
+/* Of two replicas, only the one that leads looks. The other follows when it ends. */
 static void one_replica_looks(void **state)
 {
     struct world *w = *state;

@@ -6,7 +6,6 @@
 #include "store/engine.h"
 #include "store/migrate.h"
 #include "store/row_io.h"
-#include "store/shard.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
@@ -276,49 +275,36 @@ static int64_t read_number(struct hfd_db *db, const char *sql)
     return number;
 }
 
-/*
- * Rows from before the shards: each gets exactly one, so that one replica works on it, and they
- * spread over all.
- */
-static void old_rows_get_a_shard(void **state)
+/* The work of a program that had shards is there, on either side of their removal. */
+static void work_stays_without_shards(void **state)
 {
     static const char *const adds[] = {
         "INSERT INTO upstream (guresid, goal, watched, due_us, checked_us, full_us, unsure_us, "
-        "behind_us, tries, refusals, later_names, error)"
-        " VALUES (?1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, '')",
+        "behind_us, tries, refusals, later_names, error, shard)"
+        " VALUES (?1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, '', 4)",
         "INSERT INTO stray (id, kind, owner_id, guresid, name, generation, ready, created_us, "
-        "deleted_us, created_by, seen_us, wanted_us, due_us, tries, error)"
-        " VALUES (?1, 1, '', ?1, 'n', 1, 0, 1, 0, '', 1, 0, 1, 0, '')",
+        "deleted_us, created_by, seen_us, wanted_us, due_us, tries, error, shard)"
+        " VALUES (?1, 1, '', ?1, 'n', 1, 0, 1, 0, '', 1, 0, 1, 0, '', 4)",
     };
-    static const char *const tables[] = {"upstream", "stray"};
+    static const char *const counts[] = {"SELECT count(*) FROM upstream",
+                                         "SELECT count(*) FROM stray"};
+    static const char *const steps[] = {"0023_leader", "0024_no_shards"};
     struct fixture *fx = *state;
-    char dir[TMPDIR_MAX + 8], sql[HFD_SHARDS][2][96]; /* the address of a text is its name */
+    char dir[TMPDIR_MAX + 8];
     struct hfd_err err;
     struct hfd_db *db;
 
     (void)snprintf(dir, sizeof(dir), "%s/old", fx->base);
     assert_int_equal(test_db_open(dir, HFD_DB_WRITER, &db, NULL), HFD_OK);
-    if (hfd_migrate(db, hfd_migrations, step_of("0018_replica"), &err) != HFD_OK)
-        fail_msg("%s", err.msg);
+    assert_int_equal(hfd_migrate(db, hfd_migrations, step_of(steps[0]), &err), HFD_OK);
     for (int64_t n = 0; n < OLD_ROWS; n++)
         for (int t = 0; t < 2; t++)
             assert_int_equal(write_number(db, adds[t], n), HFD_OK);
-    if (hfd_migrate(db, hfd_migrations, hfd_migrations_count, &err) != HFD_OK)
-        fail_msg("%s", err.msg);
-    for (int t = 0; t < 2; t++) {
-        int64_t sum = 0;
-
-        for (int shard = 0; shard < HFD_SHARDS; shard++) {
-            int64_t count;
-
-            (void)snprintf(sql[shard][t], sizeof(sql[shard][t]),
-                           "SELECT count(*) FROM %s WHERE (shard & %d) <> 0", tables[t],
-                           1 << shard);
-            count = read_number(db, sql[shard][t]);
-            assert_in_range(count, 1, 1 + OLD_ROWS - HFD_SHARDS);
-            sum += count;
-        }
-        assert_int_equal(sum, OLD_ROWS);
+    for (int i = 0; i < 2; i++) {
+        if (hfd_migrate_contract(db, hfd_migrations, step_of(steps[i]) + 1, &err) != HFD_OK)
+            fail_msg("%s", err.msg);
+        for (int t = 0; t < 2; t++)
+            assert_int_equal(read_number(db, counts[t]), OLD_ROWS);
     }
     hfd_db_close(&db);
 }
@@ -450,6 +436,7 @@ static void older_databases_are_compared_before_they_are_migrated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(work_stays_without_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(a_new_database_has_all, setup, teardown),
         cmocka_unit_test_setup_teardown(older_programs_go_on_beside_an_expanded_schema, setup,
                                         teardown),
@@ -461,7 +448,6 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_contraction_looks_under_the_lock, setup, teardown),
         cmocka_unit_test_setup_teardown(an_unshared_database_contracts_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(old_rows_get_a_shard, setup, teardown),
         cmocka_unit_test_setup_teardown(objects_of_others_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(older_databases_are_compared_before_they_are_migrated,
                                         setup, teardown),

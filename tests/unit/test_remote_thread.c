@@ -100,18 +100,12 @@ static hfd_rc due(struct hfd_txn *tx, const struct hfd_work_query *query, struct
     out->count = 0;
     out->next_us = INT64_MAX;
     for (int i = 0; i < world.count; i++) {
-        const int64_t shard = hfd_shard_bit(hfd_slice_of(world.items[i].id));
-
-        if ((shard & query->shards) == 0)
-            continue;
         if (world.items[i].due_us > query->now_us) {
             if (world.items[i].due_us < out->next_us)
                 out->next_us = world.items[i].due_us;
         } else if (out->count < query->limit) {
-            out->works[out->count++] =
-                (struct hfd_remote_work){.guresid = hfd_slice_of(world.items[i].id),
-                                         .kind = HFD_KIND_CLUSTER,
-                                         .shards = shard};
+            out->works[out->count++] = (struct hfd_remote_work){
+                .guresid = hfd_slice_of(world.items[i].id), .kind = HFD_KIND_CLUSTER};
         }
     }
     unlock();
@@ -145,8 +139,7 @@ static hfd_rc pass_new(const struct hfd_remote_policy *u, const struct hfd_remot
     assert_non_null(p);
     lock();
     p->item = find(work->guresid);
-    p->work = (struct hfd_remote_work){
-        .guresid = hfd_slice_of(p->item->id), .kind = work->kind, .shards = work->shards};
+    p->work = (struct hfd_remote_work){.guresid = hfd_slice_of(p->item->id), .kind = work->kind};
     p->item->passes++;
     p->item->working++;
     assert_int_equal(p->item->working, 1); /* never two on one resource */
@@ -789,8 +782,8 @@ static int open_group(void **state)
     return hfd_base_init(&err) == HFD_OK ? 0 : -1;
 }
 
-/* Each works for its shards: all is done, and nothing twice. */
-static void two_replicas_share_the_work(void **state)
+/* The one that leads works: all is done, and nothing twice. */
+static void one_of_two_replicas_works(void **state)
 {
     struct fixture *f = *state;
 
@@ -829,7 +822,7 @@ static bool none_works(void)
 }
 
 /*
- * A replica whose clock stood still has its answers refused, as another has its shards. When it
+ * A replica whose clock stood still has its answers refused, as another leads. When it
  * knows, it works no more, and the other one does the work.
  */
 static void a_late_answer_is_refused(void **state)
@@ -876,7 +869,7 @@ int main(void)
         TEST(a_broken_store_ends_the_work),
         TEST(what_is_due_is_counted),
         TEST(bad_files_stop_the_start),
-        TEST(two_replicas_share_the_work),
+        TEST(one_of_two_replicas_works),
         TEST(a_late_answer_is_refused),
     };
 

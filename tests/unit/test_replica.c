@@ -1,12 +1,11 @@
 /*
- * driver/replica: the rules of shards, the clock of the database, and the epoch of the settings.
+ * driver/replica: the leader, the clock of the database, and the epoch of the settings.
  * Keepers of one database have a time that is moved by hand.
  */
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
-#include "driver/replica/plan.h"
 #include "driver/replica/seen.h"
 #include "driver/replica/wake.h"
 #include "store/db.h"
@@ -28,100 +27,6 @@
 
 #define S HFD_US_PER_S
 #define MANY 5
-
-/* ---- the rules ---- */
-
-static void shares_add_up(void **state)
-{
-    (void)state;
-    for (int live = 1; live <= 40; live++) {
-        int sum = 0;
-
-        for (int rank = 0; rank < live; rank++)
-            sum += hfd_plan_share(live, rank);
-        assert_int_equal(sum, HFD_SHARDS);
-        assert_true(hfd_plan_share(live, 0) - hfd_plan_share(live, live - 1) <= 1);
-    }
-}
-
-/*
- * `leases` shows the first four shards, and the others are as the fourth. Here 'm' is of this
- * replica, and 'o' of another one. 'e' and 'x' are the same two that have run out, and '.' is free.
- */
-static const struct {
-    const char *what, *leases;
-    int live, rank;
-    int64_t shed;
-    const char *acts; /* 'r' renew, 't' take, 'g' give, '-' leave */
-} plans[] = {
-    {"the first replica takes all", "....", 1, 0, 0, "tttttttttttttttt"},
-    {"alone it renews all", "mmmm", 1, 0, 0, "rrrrrrrrrrrrrrrr"},
-    {"one that came too late takes nothing", "oooo", 2, 1, 0, "----------------"},
-    {"what has run out is taken", "oxxx", 2, 0, 0, "-tttttttt-------"},
-    {"its own that has run out gets a new epoch", "eeee", 1, 0, 0, "tttttttttttttttt"},
-    {"it keeps what it still uses", "mmmm", 2, 0, 0, "rrrrrrrrrrrrrrrr"},
-    {"it gives what it has stopped to use", "mmmm", 2, 0, 0xff00, "rrrrrrrrgggggggg"},
-    {"not below its share", "mmmm", 2, 0, 0xffff, "rrrrrrrrgggggggg"},
-    {"alone again it gives nothing", "mmmm", 1, 0, 0xff00, "rrrrrrrrrrrrrrrr"},
-    {"of three the first has six", "....", 3, 0, 0, "tttttt----------"},
-    {"the last has five", "....", 3, 2, 0, "ttttt-----------"},
-    {"more replicas than shards", "....", 20, 17, 0, "----------------"},
-};
-
-static void plans_are_decided(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
-        struct hfd_plan plan = {
-            .now_us = 100, .live = plans[i].live, .rank = plans[i].rank, .shed = plans[i].shed};
-        enum hfd_plan_act acts[HFD_SHARDS];
-        char got[HFD_SHARDS + 1] = "";
-
-        for (int s = 0; s < HFD_SHARDS; s++) {
-            const char c = plans[i].leases[s < 3 ? s : 3];
-
-            plan.leases[s] =
-                (struct hfd_plan_lease){c == 'm' || c == 'e', c == '.'               ? 0
-                                                              : c == 'e' || c == 'x' ? 100
-                                                                                     : 101};
-        }
-        hfd_plan_decide(&plan, acts);
-        for (int s = 0; s < HFD_SHARDS; s++)
-            got[s] = "-rtg"[acts[s]];
-        if (strcmp(got, plans[i].acts) != 0)
-            fail_msg("%s: %s, expected %s", plans[i].what, got, plans[i].acts);
-    }
-}
-
-static void the_highest_shards_are_the_excess(void **state)
-{
-    (void)state;
-    assert_true(hfd_plan_excess(HFD_SHARDS_ALL, 16) == 0);
-    assert_true(hfd_plan_excess(HFD_SHARDS_ALL, 8) == 0xff00);
-    assert_true(hfd_plan_excess(0x8181, 2) == 0x8100);
-    assert_true(hfd_plan_excess(0x3, 8) == 0);
-}
-
-/* GUResIDs spread over all shards, and the common work has its own. */
-static void guresids_spread_over_shards(void **state)
-{
-    int counts[HFD_SHARDS] = {0};
-    char id[32];
-
-    (void)state;
-    for (int i = 0; i < 16000; i++) {
-        (void)snprintf(id, sizeof(id), "%016x", (unsigned)i * 2654435761u);
-        counts[hfd_shard_of(hfd_slice_of(id))]++;
-        (void)snprintf(id, sizeof(id), "team-%d-prod", i);
-        counts[hfd_shard_of(hfd_slice_of(id))]++;
-    }
-    for (int s = 0; s < HFD_SHARDS; s++)
-        assert_in_range(counts[s], 1600, 2400);
-    assert_int_equal(hfd_shard_of(HFD_SLICE("*")), HFD_SHARD_COMMON);
-    /* Stored in rows. */
-    assert_int_equal(hfd_shard_of(HFD_SLICE("3c0a194814284345")), 11);
-    assert_int_equal(hfd_shard_of(HFD_SLICE("")), 1);
-}
 
 /* ---- the clock ---- */
 
@@ -239,12 +144,12 @@ static void beat(struct fixture *fx, int i)
     assert_int_equal(hfd_keeper_beat(fx->keepers[i], NULL), HFD_OK);
 }
 
-static int64_t shards_of(struct fixture *fx, int i)
+static bool leads(struct fixture *fx, int i)
 {
     struct hfd_hold hold;
 
-    hfd_keeper_hold(fx->keepers[i], HFD_SHARDS_ALL, &hold);
-    return hold.shards;
+    hfd_keeper_hold(fx->keepers[i], &hold);
+    return hold.leads;
 }
 
 static void kill(struct fixture *fx, int i)
@@ -272,43 +177,38 @@ static hfd_rc check(struct fixture *fx, int i, const struct hfd_hold *hold)
     return hfd_store_update_wait(fx->store, txn_check, &c, NULL);
 }
 
-/* No server holds all shards for ever, when it is the only one. */
-static void without_a_keeper_all_is_held(void **state)
+/* The only server of a database leads for ever. */
+static void without_a_keeper_it_leads(void **state)
 {
     struct hfd_hold hold;
 
     (void)state;
-    hfd_keeper_hold(NULL, HFD_SHARDS_ALL, &hold);
-    assert_true(hold.shards == HFD_SHARDS_ALL);
+    hfd_keeper_hold(NULL, &hold);
+    assert_true(hold.leads);
     assert_true(hfd_keeper_holds(NULL, &hold));
     assert_int_equal(hfd_keeper_check(NULL, NULL, &hold, NULL), HFD_OK);
     hfd_keeper_listen(NULL, NULL, NULL);
     hfd_keeper_unlisten(NULL, NULL);
 }
 
-/* A second one gets its half: the first stops to use it, and then gives it back. */
-static void a_second_replica_gets_its_share(void **state)
+/* A second one leads when the first one ends: it gives its lease back. */
+static void a_second_replica_follows(void **state)
 {
     struct fixture *fx = *state;
 
     make(fx, 0, 1);
-    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 0));
     make(fx, 1, 1);
-    assert_true(shards_of(fx, 1) == 0);
-    beat(fx, 0);
-    assert_int_equal(hfd_shard_count(shards_of(fx, 0)), 8); /* stopped, and not given yet */
-    assert_true(hfd_keeper_wait_us(fx->keepers[0]) < S);
+    for (int i = 0; i < 10; i++) {
+        test_clock_advance(&fx->clock, 3 * S);
+        beat(fx, 0);
+        beat(fx, 1);
+        assert_true(leads(fx, 0) && !leads(fx, 1));
+    }
+    hfd_keeper_leave(fx->keepers[0]);
+    assert_false(leads(fx, 0));
     beat(fx, 1);
-    assert_true(shards_of(fx, 1) == 0);
-    beat(fx, 0);
-    beat(fx, 1);
-    assert_int_equal(hfd_shard_count(shards_of(fx, 1)), 8);
-    assert_true((shards_of(fx, 0) | shards_of(fx, 1)) == HFD_SHARDS_ALL);
-    /* One that ends gives its leases back, and the other has all with its next beat. */
-    hfd_keeper_leave(fx->keepers[1]);
-    assert_true(shards_of(fx, 1) == 0);
-    beat(fx, 0);
-    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 1));
 }
 
 /* A killed one is followed after 9 s, by a beat that comes at that moment. */
@@ -319,12 +219,8 @@ static void a_killed_replica_is_followed(void **state)
 
     make(fx, 0, 1);
     make(fx, 1, 1);
-    for (int i = 0; i < 3; i++) {
-        beat(fx, 0);
-        beat(fx, 1);
-    }
     kill(fx, 0);
-    while (shards_of(fx, 1) != HFD_SHARDS_ALL && waited_us < 60 * S) {
+    while (!leads(fx, 1) && waited_us < 60 * S) {
         const int64_t wait_us = hfd_keeper_wait_us(fx->keepers[1]);
 
         test_clock_advance(&fx->clock, wait_us);
@@ -335,8 +231,8 @@ static void a_killed_replica_is_followed(void **state)
 }
 
 /*
- * One that was stopped for a minute knows by its own clock that its leases are over. The
- * transaction refuses its earlier work as well, also when it has a new lease of the same shard.
+ * One that was stopped for a minute knows by its own clock that its lease is over. The transaction
+ * refuses its earlier work as well, also when it leads again.
  */
 static void a_stopped_replica_is_refused(void **state)
 {
@@ -344,28 +240,46 @@ static void a_stopped_replica_is_refused(void **state)
     struct hfd_hold hold, other;
 
     make(fx, 0, 1);
-    hfd_keeper_hold(fx->keepers[0], 1, &hold);
-    assert_true(hold.shards == 1 && hfd_keeper_holds(fx->keepers[0], &hold));
+    hfd_keeper_hold(fx->keepers[0], &hold);
+    assert_true(hold.leads && hfd_keeper_holds(fx->keepers[0], &hold));
     assert_int_equal(check(fx, 0, &hold), HFD_OK);
     test_clock_advance(&fx->clock, 8 * S - 1);
     assert_true(hfd_keeper_holds(fx->keepers[0], &hold));
     test_clock_advance(&fx->clock, 1); /* a second before others may take it */
     assert_false(hfd_keeper_holds(fx->keepers[0], &hold));
     make(fx, 1, 1);
-    assert_true(shards_of(fx, 1) == 0);
-    assert_int_equal(check(fx, 0, &hold), HFD_OK); /* no other replica has it */
+    assert_false(leads(fx, 1));
+    assert_int_equal(check(fx, 0, &hold), HFD_OK); /* no other replica leads */
     test_clock_advance(&fx->clock, S);
     beat(fx, 1);
-    assert_true(shards_of(fx, 1) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 1));
     assert_int_equal(check(fx, 0, &hold), HFD_CONFLICT);
-    hfd_keeper_hold(fx->keepers[1], 1, &other);
-    assert_true(other.epochs[0] == hold.epochs[0] + 1);
+    hfd_keeper_hold(fx->keepers[1], &other);
+    assert_true(other.epoch == hold.epoch + 1);
     kill(fx, 1);
     test_clock_advance(&fx->clock, 60 * S);
     beat(fx, 0);
-    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 0));
     assert_int_equal(check(fx, 0, &hold), HFD_CONFLICT);
     assert_false(hfd_keeper_holds(fx->keepers[0], &hold));
+}
+
+static void run_sql(struct fixture *fx, const char *sql);
+
+/* None leads while a program lives that works by shards. */
+static void none_leads_beside_an_older_program(void **state)
+{
+    struct fixture *fx = *state;
+
+    make(fx, 0, 1);
+    make(fx, 1, 1);
+    run_sql(fx, "UPDATE replica SET schema = 22 WHERE id = (SELECT max(id) FROM replica WHERE id <>"
+                " (SELECT holder FROM leader))");
+    beat(fx, 0);
+    assert_false(leads(fx, 0));
+    beat(fx, 1); /* it is of this version again */
+    beat(fx, 0);
+    assert_true(leads(fx, 0));
 }
 
 /* Replicas that stop, end and start at random. */
@@ -391,49 +305,50 @@ static void disturb(struct chaos *c, int i)
     }
 }
 
-/* A beat, if it is due and the replica is not stopped. @return the shards that it uses */
-static int64_t go_on(struct chaos *c, int i)
+/* A beat, if it is due and the replica is not stopped. @return whether it leads */
+static bool go_on(struct chaos *c, int i)
 {
     const int64_t now_us = c->fx->clock.mono_us;
 
     if (c->fx->keepers[i] == NULL)
-        return 0;
+        return false;
     if (now_us >= c->stopped_us[i] && now_us >= c->due_us[i]) {
         beat(c->fx, i);
         c->due_us[i] = now_us + hfd_keeper_wait_us(c->fx->keepers[i]);
     }
-    return shards_of(c->fx, i);
+    return leads(c->fx, i);
 }
 
-/* No shard has two holders at any time, and all have one when it is quiet again. */
-static void no_shard_has_two_holders(void **state)
+/* No two lead at any time, and one does when it is quiet again. */
+static void never_two_lead(void **state)
 {
     struct fixture *fx = *state;
     struct chaos c = {.fx = fx, .random = 12345};
+    int steps = 0, leaders = 0;
 
-    for (int step = 0; step < 1000; step++) {
-        int64_t held = 0;
-
+    for (int step = 0; step < 4000; step++) {
+        leaders = 0;
         test_clock_advance(&fx->clock, S / 4);
         for (int i = 0; i < MANY; i++) {
-            int64_t shards;
-
             disturb(&c, i);
-            shards = go_on(&c, i);
-            assert_true((held & shards) == 0);
-            held |= shards;
+            leaders += go_on(&c, i) ? 1 : 0;
         }
+        assert_in_range(leaders, 0, 1);
+        steps += leaders;
     }
+    assert_true(steps > 2000);
     for (int i = 0; i < MANY; i++)
         if (fx->keepers[i] == NULL)
             make(fx, i, 1);
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < 4; round++) {
         test_clock_advance(&fx->clock, 3 * S);
+        leaders = 0;
         for (int i = 0; i < MANY; i++)
             beat(fx, i);
+        for (int i = 0; i < MANY; i++)
+            leaders += leads(fx, i) ? 1 : 0;
     }
-    for (int i = 0; i < MANY; i++)
-        assert_in_range(hfd_shard_count(shards_of(fx, i)), 3, 4);
+    assert_int_equal(leaders, 1);
 }
 
 static void count_call(void *ctx)
@@ -441,23 +356,26 @@ static void count_call(void *ctx)
     ++*(int *)ctx;
 }
 
-static void changes_of_shards_are_told(void **state)
+static void a_change_of_the_leader_is_told(void **state)
 {
     struct fixture *fx = *state;
     int calls = 0;
 
     make(fx, 0, 1);
-    hfd_keeper_listen(fx->keepers[0], count_call, &calls);
-    beat(fx, 0);
-    assert_int_equal(calls, 0);
     make(fx, 1, 1);
+    hfd_keeper_listen(fx->keepers[1], count_call, &calls);
     beat(fx, 0);
+    beat(fx, 1);
+    assert_int_equal(calls, 0);
+    hfd_keeper_leave(fx->keepers[0]);
+    beat(fx, 1);
     assert_int_equal(calls, 1);
-    beat(fx, 0); /* it gives back what it does not use any more */
+    beat(fx, 1);
     assert_int_equal(calls, 1);
-    hfd_keeper_unlisten(fx->keepers[0], &calls);
-    hfd_keeper_leave(fx->keepers[1]);
+    test_clock_advance(&fx->clock, 60 * S);
     beat(fx, 0);
+    hfd_keeper_unlisten(fx->keepers[1], &calls);
+    beat(fx, 1);
     assert_int_equal(calls, 1);
 }
 
@@ -561,19 +479,18 @@ static void the_newest_settings_hold(void **state)
 static hfd_rc txn_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_arena *mem = arg;
-    struct hfd_lease_row leases[HFD_SHARDS], put = {3, HFD_SLICE("r"), 7, 99};
+    const struct hfd_lease_row put = {HFD_SLICE("r"), 7, 99};
     struct hfd_replica_list list;
+    struct hfd_lease_row lease;
     hfd_rc rc;
 
     MUST(hfd_lease_row_put(tx, &put, err));
-    MUST(hfd_lease_row_all(tx, mem, leases, err));
-    assert_true(leases[3].epoch == 7 && leases[3].until_us == 99 &&
-                hfd_slice_is(leases[3].holder, "r"));
-    assert_true(leases[4].epoch == 1 && leases[4].shard == 4 &&
-                leases[4].holder.len == HFD_REPLICA_ID_LEN);
+    MUST(hfd_lease_row_release(tx, HFD_SLICE("q"), err)); /* which it does not have */
+    MUST(hfd_lease_row_get(tx, mem, &lease, err));
+    assert_true(lease.epoch == 7 && lease.until_us == 99 && hfd_slice_is(lease.holder, "r"));
     MUST(hfd_lease_row_release(tx, HFD_SLICE("r"), err));
-    MUST(hfd_lease_row_all(tx, mem, leases, err));
-    assert_true(leases[3].epoch == 7 && leases[3].until_us == 0 && leases[3].holder.len == 0);
+    MUST(hfd_lease_row_get(tx, mem, &lease, err));
+    assert_true(lease.epoch == 7 && lease.until_us == 0 && lease.holder.len == 0);
     MUST(hfd_replica_row_list(tx, mem, &list, err));
     assert_int_equal(list.count, 1);
     assert_true(hfd_slice_is(list.rows[0].key_ids, "5cba97cb,aa") &&
@@ -642,22 +559,17 @@ static void replicas_are_listed(void **state)
     assert_int_equal(l.found.count, 0);
     make(fx, 0, 1);
     make(fx, 1, 2);
-    for (int i = 0; i < 2; i++) {
-        beat(fx, 0);
-        beat(fx, 1);
-    }
-    test_clock_advance(&fx->clock, HFD_REPLICA_LEASE_US - S);
+    test_clock_advance(&fx->clock, HFD_REPLICA_LEASE_US);
     beat(fx, 1);
-    test_clock_advance(&fx->clock, S);
     l.now_us = hfd_clock_wall_us(&fx->clock.clock);
     assert_int_equal(hfd_store_update_wait(fx->store, txn_listed, &l, NULL), HFD_OK);
     assert_int_equal(l.found.count, 2);
     seen = find(&l, fx, 0);
-    assert_true(!seen->live && seen->shards == 0 && seen->outdated && seen->settings_epoch == 1);
+    assert_true(!seen->live && !seen->leads && seen->outdated && seen->settings_epoch == 1);
     assert_true(seen->beat_us == l.now_us - HFD_REPLICA_LEASE_US &&
                 seen->beat_us == seen->started_us);
     seen = find(&l, fx, 1);
-    assert_true(seen->live && seen->shards == 8 && !seen->outdated && seen->settings_epoch == 2);
+    assert_true(seen->live && seen->leads && !seen->outdated && seen->settings_epoch == 2);
     assert_true(seen->schema == (int64_t)hfd_migrations_count &&
                 hfd_slice_is(seen->name, "machine") && seen->version.len > 0);
     hfd_arena_fini(&l.mem);
@@ -732,16 +644,16 @@ static void an_older_program_gives_no_sign_of_life(void **state)
     (void)snprintf(sql, sizeof(sql), "UPDATE hfd_meta SET value = '%zu' WHERE key = 'schema_min'",
                    hfd_migrations_count + 1);
     run_sql(fx, sql);
-    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 0));
     test_clock_advance(&fx->clock, 3 * S);
     assert_int_equal(hfd_keeper_beat(fx->keepers[0], &err), HFD_INVALID);
     test_clock_advance(&fx->clock, HFD_REPLICA_LEASE_US);
-    assert_true(shards_of(fx, 0) == 0);
+    assert_false(leads(fx, 0));
     (void)snprintf(back, sizeof(back), "UPDATE hfd_meta SET value = '%zu' WHERE key = 'schema_min'",
                    hfd_migrations_count);
     run_sql(fx, back);
     beat(fx, 0);
-    assert_true(shards_of(fx, 0) == HFD_SHARDS_ALL);
+    assert_true(leads(fx, 0));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
@@ -749,17 +661,14 @@ static void an_older_program_gives_no_sign_of_life(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_add_up),
-        cmocka_unit_test(plans_are_decided),
-        cmocka_unit_test(the_highest_shards_are_the_excess),
-        cmocka_unit_test(guresids_spread_over_shards),
         cmocka_unit_test(the_clock_is_the_databases),
-        cmocka_unit_test(without_a_keeper_all_is_held),
-        TEST(a_second_replica_gets_its_share),
+        cmocka_unit_test(without_a_keeper_it_leads),
+        TEST(a_second_replica_follows),
         TEST(a_killed_replica_is_followed),
         TEST(a_stopped_replica_is_refused),
-        TEST(no_shard_has_two_holders),
-        TEST(changes_of_shards_are_told),
+        TEST(none_leads_beside_an_older_program),
+        TEST(never_two_lead),
+        TEST(a_change_of_the_leader_is_told),
         TEST(a_note_wakes_the_others),
         TEST(sqlite_has_no_signals),
         TEST(the_newest_settings_hold),

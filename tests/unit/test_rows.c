@@ -14,7 +14,6 @@
 #include "driver/base/log.h"
 #include "store/migrate.h"
 #include "store/move.h"
-#include "store/shard.h"
 #include "store/totals.h"
 #include "store/txn.h"
 #include "store/unit.h"
@@ -1537,66 +1536,51 @@ static void remote_work_comes_when_due(void **state)
                                   .due_us = 20,
                                   .checked_us = 7};
     assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(hfd_remote_row_due(
-                         &fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 30, 10, HFD_SHARDS_ALL},
-                         &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 30, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 2);
     assert_slice(list.rows[0].guresid, S("g2"));
     assert_slice(list.rows[1].error, S("down"));
     assert_true(list.rows[1].later_names && list.rows[1].refusals == 6 &&
                 list.rows[1].unsure_us == 4 && list.rows[1].behind_us == 8);
-    assert_int_equal(hfd_remote_row_next(
-                         &fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 10, 0, HFD_SHARDS_ALL},
-                         &next_us, NULL),
+    assert_int_equal(hfd_remote_row_next(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 10, 0},
+                                         &next_us, NULL),
                      HFD_OK);
     assert_int_equal(next_us, 30);
-    assert_int_equal(
-        hfd_remote_row_next(&fx->tx,
-                            &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 20, 0, HFD_SHARDS_ALL},
-                            &next_us, NULL),
-        HFD_OK);
-    assert_true(next_us == INT64_MAX);
-    assert_int_equal(hfd_remote_row_postpone(
-                         &fx->tx, &(struct hfd_remote_watched){HFD_SHARDS_ALL, 25}, 50, NULL),
+    assert_int_equal(hfd_remote_row_next(&fx->tx,
+                                         &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 20, 0},
+                                         &next_us, NULL),
                      HFD_OK);
-    assert_int_equal(
-        hfd_remote_row_next(&fx->tx,
-                            &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 20, 0, HFD_SHARDS_ALL},
-                            &next_us, NULL),
-        HFD_OK);
+    assert_true(next_us == INT64_MAX);
+    assert_int_equal(hfd_remote_row_postpone(&fx->tx, 25, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_next(&fx->tx,
+                                         &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 20, 0},
+                                         &next_us, NULL),
+                     HFD_OK);
     assert_int_equal(next_us, 50);
-    assert_int_equal(
-        hfd_remote_row_due(&fx->tx,
-                           &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 50, 10, HFD_SHARDS_ALL},
-                           &fx->mem, &list, NULL),
-        HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx,
+                                        &(struct hfd_remote_due){HFD_WATCHED_CLOSELY, 50, 10},
+                                        &fx->mem, &list, NULL),
+                     HFD_OK);
     assert_true(list.count == 1 && list.rows[0].tries == 0);
-    assert_int_equal(
-        hfd_remote_row_part(&fx->tx, &(struct hfd_remote_watched){HFD_SHARDS_ALL, 50}, 50, NULL),
-        HFD_OK);
+    assert_int_equal(hfd_remote_row_part(&fx->tx, 50, 50, NULL), HFD_OK);
     assert_int_equal(hfd_remote_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
     assert_true(row.watched == HFD_WATCHED_CLOSELY && row.tries == 1);
-    assert_int_equal(
-        hfd_remote_row_part(&fx->tx, &(struct hfd_remote_watched){HFD_SHARDS_ALL, 50}, 55, NULL),
-        HFD_OK);
+    assert_int_equal(hfd_remote_row_part(&fx->tx, 50, 55, NULL), HFD_OK);
     assert_int_equal(hfd_remote_row_get(&fx->tx, S("g3"), &fx->mem, &row, NULL), HFD_OK);
     assert_true(row.watched == HFD_WATCHED_NOT && row.due_us == 55);
     row.watched = HFD_WATCHED_CLOSELY;
     row.due_us = 50;
     assert_int_equal(hfd_remote_row_put(&fx->tx, &row, NULL), HFD_OK);
-    assert_int_equal(
-        hfd_remote_row_unwatch(&fx->tx, &(struct hfd_remote_watched){HFD_SHARDS_ALL, 50}, NULL),
-        HFD_OK);
-    assert_int_equal(hfd_remote_row_due(
-                         &fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10, HFD_SHARDS_ALL},
-                         &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_unwatch(&fx->tx, 50, NULL), HFD_OK);
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 3);
     assert_int_equal(hfd_remote_row_drop_absent(&fx->tx, 8, NULL), HFD_OK);
-    assert_int_equal(hfd_remote_row_due(
-                         &fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10, HFD_SHARDS_ALL},
-                         &fx->mem, &list, NULL),
+    assert_int_equal(hfd_remote_row_due(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 60, 10},
+                                        &fx->mem, &list, NULL),
                      HFD_OK);
     assert_int_equal(list.count, 2);
 }
@@ -1903,15 +1887,12 @@ static void damaged_times_are_told(void **state)
                                  "UPDATE upstream SET due_us = 'x'; UPDATE stray SET due_us = 'x'",
                                  NULL),
                      HFD_OK);
-    assert_int_equal(hfd_remote_row_next(
-                         &fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 10, 0, HFD_SHARDS_ALL},
-                         &next_us, NULL),
+    assert_int_equal(hfd_remote_row_next(&fx->tx, &(struct hfd_remote_due){HFD_WATCHED_NOT, 10, 0},
+                                         &next_us, NULL),
                      HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);
     assert_int_equal(hfd_remote_orphan_row_next(
-                         &fx->tx,
-                         &(struct hfd_remote_orphan_query){.now_us = 10, .shards = HFD_SHARDS_ALL},
-                         &next_us, NULL),
+                         &fx->tx, &(struct hfd_remote_orphan_query){.now_us = 10}, &next_us, NULL),
                      HFD_CORRUPT);
     assert_true(next_us == INT64_MAX);
 }

@@ -1,6 +1,6 @@
 /*
  * The thread of `serve` that seals stored secrets again, on a database with two replicas. The one
- * with the lease of the common shard works, and the other one does not. Their time is moved by
+ * that leads works, and the other one does not. Their time is moved by
  * hand.
  */
 #include "handlers/cli/serve_reseal.h"
@@ -44,12 +44,12 @@ static struct {
     atomic_uint count;
 } looks[REPLICAS];
 
-void __real_hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hold *out);
-void __wrap_hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hold *out);
+void __real_hfd_keeper_hold(struct hfd_keeper *k, struct hfd_hold *out);
+void __wrap_hfd_keeper_hold(struct hfd_keeper *k, struct hfd_hold *out);
 
-void __wrap_hfd_keeper_hold(struct hfd_keeper *k, int64_t wanted, struct hfd_hold *out)
+void __wrap_hfd_keeper_hold(struct hfd_keeper *k, struct hfd_hold *out)
 {
-    __real_hfd_keeper_hold(k, wanted, out);
+    __real_hfd_keeper_hold(k, out);
     for (int i = 0; i < REPLICAS; i++)
         if (k != NULL && k == atomic_load(&looks[i].keeper))
             atomic_fetch_add(&looks[i].count, 1);
@@ -237,9 +237,8 @@ static size_t not_sealed(struct fixture *fx)
 
 /* ---- rules ---- */
 
-/* The replica without the common shard leaves the rows alone, and the one that has it seals them.
- */
-static void the_holder_alone_seals(void **state)
+/* The one that leads seals the rows. The other one leaves them alone. */
+static void the_leader_alone_seals(void **state)
 {
     struct fixture *fx = *state;
 
@@ -301,7 +300,7 @@ static void failed_work_is_tried_again_soon(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_holder_alone_seals, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_leader_alone_seals, setup, teardown),
         cmocka_unit_test_setup_teardown(another_replica_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(a_late_holder_does_not_seal, setup, teardown),
         cmocka_unit_test_setup_teardown(failed_work_is_tried_again_soon, setup, teardown),

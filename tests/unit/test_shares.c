@@ -112,7 +112,7 @@ static void demo_round(struct fixture *fx, int at)
     hfd_demo_free(demo);
 }
 
-/* They report for the replica that holds the common shard, and a stale one is refused. */
+/* They report for the replica that leads, and a stale one is refused. */
 static void demo_adapters_report_once(void **state)
 {
     struct fixture *fx = *state;
@@ -122,7 +122,7 @@ static void demo_adapters_report_once(void **state)
     demo_round(fx, 1);
     assert_int_equal(look(fx).reports, 0);
     test_clock_advance(&fx->w.clock, 10 * S);
-    beat(fx, 1); /* it takes all, and the first one has not seen it */
+    beat(fx, 1); /* it leads now, and the first one has not seen it */
     demo_round(fx, 0);
     assert_int_equal(look(fx).reports, 0);
     demo_round(fx, 1);
@@ -135,7 +135,7 @@ static hfd_rc load(struct fixture *fx, struct hfd_hs_fleet_store *f, struct hfd_
     return hfd_hs_fleet_store_ops.load(f, w, fx->cluster, NULL);
 }
 
-static void hypershift_works_for_its_shards(void **state)
+static void hypershift_works_while_it_leads(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_hs_fleet_store f[2];
@@ -192,7 +192,7 @@ static void a_stale_visit_is_refused(void **state)
     beat(fx, 1);
     assert_int_equal(hfd_hs_fleet_store_ops.send(&f, &w, &reports, NULL), HFD_OK);
     assert_int_equal(look(fx).reports, 0);
-    beat(fx, 0); /* all of it is the second one's, so the first one has nothing */
+    beat(fx, 0); /* the second one leads, so the first one does not */
     f.keeper = fx->keepers[1];
     assert_int_equal(load(fx, &f, &w), HFD_OK);
     assert_int_equal(hfd_hs_fleet_store_ops.send(&f, &w, &reports, NULL), HFD_OK);
@@ -207,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(demo_adapters_report_once),
-        TEST(hypershift_works_for_its_shards),
+        TEST(hypershift_works_while_it_leads),
         TEST(a_stale_visit_is_refused),
     };
 

@@ -245,22 +245,18 @@ static hfd_rc load_row(void *arg, struct hfd_hs_work *w, hfd_slice id, struct hf
 
     if (rc != HFD_OK)
         return rc;
-    hfd_keeper_hold(f->keeper,
-                    hfd_shard_bit(w->source.guresid.len > 0 ? w->source.guresid : w->row.id),
-                    &f->hold);
-    return f->hold.shards != 0
-               ? HFD_OK
-               : hfd_fail(err, HFD_CONFLICT, "another replica works for this resource");
+    hfd_keeper_hold(f->keeper, &f->hold);
+    return f->hold.leads ? HFD_OK : hfd_fail(err, HFD_CONFLICT, "another replica leads");
 }
 
-/* True when there are shards that the last look did not have. */
+/* True when it leads and did not at the last look. */
 static bool has_gained(void *arg)
 {
     struct hfd_hs_fleet_store *f = arg;
-    const struct hfd_hold was = f->all;
+    const bool led = f->seen.leads;
 
-    hfd_keeper_hold(f->keeper, HFD_SHARDS_ALL, &f->all);
-    return (f->all.shards & ~was.shards) != 0;
+    hfd_keeper_hold(f->keeper, &f->seen);
+    return f->seen.leads && !led;
 }
 
 static hfd_rc read_row(struct hfd_txn *tx, void *arg, struct hfd_err *err)

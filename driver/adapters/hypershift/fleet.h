@@ -20,10 +20,10 @@ struct hfd_hs_fleet_ops;
 struct hfd_hs_fleet_store {
     struct hfd_store *store;
     const struct hfd_driver *driver;
-    struct hfd_keeper *keeper; /* only resources of its shards are worked for; NULL = all */
+    struct hfd_keeper *keeper; /* it works while this leads; NULL = always */
     struct hfd_store_reader *reader;
-    struct hfd_hold hold; /* of the shard of the resource that was loaded last */
-    struct hfd_hold all;  /* at the last look */
+    struct hfd_hold hold; /* when a resource was loaded last */
+    struct hfd_hold seen; /* at the last look */
 };
 
 /** The seam, with `impl` a struct hfd_hs_fleet_store. */

@@ -383,7 +383,7 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
         w->record = NULL;
         return HFD_STEP_STOPPED;
     }
-    if (rc == HFD_CONFLICT) { /* another replica's, until this one gains its shard */
+    if (rc == HFD_CONFLICT) { /* another replica leads, until this one does */
         w->record->down_since_us = 0;
         w->record->applied_generation = 0;
         return HFD_STEP_DONE;

@@ -153,12 +153,6 @@ static bool is_unchanged(const struct hfd_fleet_row *row, const struct hfd_wire_
            (!doc->deleting || row->deleted_us != 0);
 }
 
-/* Returns whether this pass observes the resource. */
-static bool is_mine(const struct hfd_take *t, const struct hfd_remote_row *up)
-{
-    return up->watched == HFD_WATCHED_CLOSELY && (up->shard & t->pass->work.shards) != 0;
-}
-
 static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
                         struct hfd_err *err)
 {
@@ -169,9 +163,9 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 
     if (rc == HFD_OK)
         rc = hfd_remote_row_get(t->tx, part.guresid, t->mem, &up, err);
-    if (rc == HFD_OK && is_mine(t, &up))
+    if (rc == HFD_OK && up.watched == HFD_WATCHED_CLOSELY)
         rc = hfd_fleet_row_get(t->tx, doc->id, t->mem, &row, err);
-    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && !is_mine(t, &up)))
+    if (rc == HFD_NOT_FOUND || (rc == HFD_OK && up.watched != HFD_WATCHED_CLOSELY))
         return HFD_OK;
     if (rc != HFD_OK)
         return rc;
@@ -197,12 +191,11 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
     const int64_t due_us = t->now_us + hfd_due_backoff_us(t->policy, 1, t->answer);
-    const struct hfd_remote_watched watched = {t->pass->work.shards, t->now_us};
 
     hfd_pass_end(t->m);
     if (t->verdict == HFD_ON_REFUSED || (t->answer->arrived && t->answer->status == 429))
-        return hfd_remote_row_postpone(t->tx, &watched, due_us, err);
-    return hfd_remote_row_part(t->tx, &watched, due_us, err);
+        return hfd_remote_row_postpone(t->tx, t->now_us, due_us, err);
+    return hfd_remote_row_part(t->tx, t->now_us, due_us, err);
 }
 
 /*
@@ -227,8 +220,7 @@ static hfd_rc take_many(struct hfd_take *t, struct hfd_err *err)
         return HFD_OK;
     }
     hfd_pass_end(t->m);
-    return hfd_remote_row_unwatch(
-        t->tx, &(struct hfd_remote_watched){t->pass->work.shards, t->m->began_us}, err);
+    return hfd_remote_row_unwatch(t->tx, t->m->began_us, err);
 }
 
 /* Answers to FIND, FIND_NAME and LIST_POOLS. Thread: writer, inside a transaction function. */

@@ -114,14 +114,6 @@ void hfd_rate_init(struct hfd_rate *r, int64_t per_second, int64_t now_us)
     r->level_us = r->burst * cost_us(r);
 }
 
-void hfd_rate_change(struct hfd_rate *r, int64_t per_second, int64_t now_us)
-{
-    const int64_t level_us = level_at(r, now_us);
-
-    hfd_rate_init(r, per_second, now_us);
-    r->level_us = level_us < r->level_us ? level_us : r->level_us;
-}
-
 bool hfd_rate_take(struct hfd_rate *r, int64_t now_us)
 {
     const int64_t level_us = level_at(r, now_us);

@@ -82,8 +82,6 @@ struct hfd_rate {
  * @param per_second  1 to 1,000,000
  */
 void hfd_rate_init(struct hfd_rate *r, int64_t per_second, int64_t now_us);
-/** Changes the rate, and keeps as much of the level as the new rate allows. As init. */
-void hfd_rate_change(struct hfd_rate *r, int64_t per_second, int64_t now_us);
 /** Takes the right to one request. @return false: not before hfd_rate_next_us */
 bool hfd_rate_take(struct hfd_rate *r, int64_t now_us);
 /** When take will succeed: now_us or later. */

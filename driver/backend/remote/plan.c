@@ -568,7 +568,7 @@ static hfd_rc next_of_resource(struct hfd_txn *tx, struct request_maker *k, stru
 
 static hfd_rc next_of_many(struct hfd_txn *tx, struct request_maker *k, struct hfd_arena *mem)
 {
-    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1, k->pass->work.shards};
+    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1};
     struct hfd_remote_list first;
     hfd_rc rc = hfd_remote_row_due(tx, &any, mem, &first, k->err);
 

@@ -48,7 +48,7 @@ struct hfd_remote_slot {
     int64_t order;               /* READY: the lowest is sent first */
     int64_t now_us;              /* TAKING: wall clock */
     bool taken;                  /* an answer of this pass was taken */
-    struct hfd_hold hold;        /* of the shards of its work */
+    struct hfd_hold hold;        /* under which it began */
     bool lost;                   /* TAKING: the hold ended, and the answer was refused */
 };
 
@@ -389,7 +389,6 @@ static void slots_begin(struct hfd_remote *r, const struct hfd_remote_work *work
     s->taken = false;
     s->lost = false;
     s->hold = r->hold;
-    s->hold.shards &= work->shards;
     r->busy_slots++;
 }
 
@@ -399,7 +398,7 @@ static void end_lost(struct hfd_remote_slot *s)
     end_pass(s, NULL);
 }
 
-/* Ends passes whose shards this replica does not hold any more. */
+/* Ends passes when this replica does not lead any more. */
 static void slots_end_lost(struct hfd_remote *r)
 {
     for (size_t i = 0; i < r->slot_count; i++) {
@@ -573,18 +572,14 @@ static int64_t remote_read_every_us(const struct hfd_remote *r)
 
 /* ---- the thread ---- */
 
-/* The shards that it holds bound what it begins, and how much it asks. */
-static void look_at_shards(struct hfd_remote *r)
+/* Only the replica that leads begins work. */
+static void look_who_leads(struct hfd_remote *r)
 {
-    const int64_t was = r->hold.shards;
-    int64_t per_second;
+    const bool led = r->hold.leads;
 
-    hfd_keeper_hold(r->config.keeper, HFD_SHARDS_ALL, &r->hold);
-    if (r->hold.shards == was)
-        return;
-    per_second = r->config.per_second_max * hfd_shard_count(r->hold.shards) / HFD_SHARDS;
-    hfd_rate_change(&r->rate, per_second > 0 ? per_second : 1, remote_mono_us(r));
-    r->may_be_due = true;
+    hfd_keeper_hold(r->config.keeper, &r->hold);
+    if (r->hold.leads && !led)
+        r->may_be_due = true;
 }
 
 static int64_t wait_us(struct hfd_remote *r);
@@ -600,7 +595,7 @@ static int64_t wait_us(struct hfd_remote *r)
     const int64_t now_us = remote_mono_us(r), breaker_us = hfd_breaker_next_us(&r->breaker);
     int64_t wait = remote_read_every_us(r);
 
-    if (r->hold.shards != 0 && r->busy_slots < r->slot_count && breaker_us != INT64_MAX) {
+    if (r->hold.leads && r->busy_slots < r->slot_count && breaker_us != INT64_MAX) {
         const int64_t due_us = r->may_be_due            ? 0
                                : r->due_us == INT64_MAX ? wait
                                                         : r->due_us - remote_wall_us(r);
@@ -640,7 +635,7 @@ static void *run(void *arg)
     remote_greet(r);
     while (!atomic_load(&r->stop) && hfd_store_ok(r->config.store)) {
         remote_collect(r);
-        look_at_shards(r);
+        look_who_leads(r);
         if (atomic_exchange(&r->woken, false))
             r->may_be_due = true;
         remote_hurry_polled(r);
@@ -711,7 +706,6 @@ static hfd_rc remote_new(const struct hfd_remote_config *config,
     r->polls.remote = r;
     r->read_us = remote_mono_us(r);
     r->slot_count = (size_t)config->in_flight_max;
-    r->hold.shards = HFD_SHARDS_ALL; /* the first look shows */
     hfd_rate_init(&r->rate, config->per_second_max, remote_mono_us(r));
     hfd_breaker_init(&r->breaker, config->policy->retry_min_us, config->policy->retry_max_us);
     r->slots = calloc(r->slot_count, sizeof(*r->slots));
@@ -853,14 +847,13 @@ static void remote_begin_due(struct hfd_remote *r)
     struct due d = {.remote = r,
                     .query = {.policy = r->config.policy,
                               .now_us = remote_wall_us(r),
-                              .limit = r->slot_count + r->aside.count,
-                              .shards = r->hold.shards},
+                              .limit = r->slot_count + r->aside.count},
                     .found = {.next_us = INT64_MAX}};
     struct hfd_err err;
     struct hfd_arena mem;
     hfd_rc rc = HFD_NOMEM;
 
-    if (d.query.shards == 0)
+    if (!r->hold.leads)
         return;
     if (remote_mono_us(r) - r->read_us >= remote_read_every_us(r) || d.query.now_us >= r->due_us)
         r->may_be_due = true;

@@ -24,7 +24,7 @@ struct hfd_remote_slot;
 /** Texts are borrowed until hfd_remote_stop. Files are read again if they change. */
 struct hfd_remote_config {
     struct hfd_store *store;
-    struct hfd_keeper *keeper; /* the thread works for its shards; NULL = for all */
+    struct hfd_keeper *keeper; /* the thread works while this leads; NULL = always */
     const struct hfd_remote_policy *policy;
     const struct hfd_rng *rng;
     struct hfd_remote_http_config http; /* its clock is the thread's; connections_max is not used */
@@ -75,7 +75,7 @@ struct hfd_remote {
     size_t jobs_out; /* with the store */
     struct hfd_remote_polls polls;
     struct hfd_remote_call greeting; /* the request at the start */
-    struct hfd_hold hold;            /* of all shards that this replica holds */
+    struct hfd_hold hold;            /* of this replica, at the last look */
     struct hfd_rate rate;
     struct hfd_breaker breaker;
     int bad; /* answers in a row that were not well */

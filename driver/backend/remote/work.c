@@ -43,8 +43,7 @@ enum hfd_remote_work_kind hfd_remote_work_kind(const struct hfd_remote_work *wor
 static void add_rows(const struct hfd_remote_list *list, size_t limit, struct hfd_due *out)
 {
     for (size_t i = 0; i < list->count && out->count < limit; i++)
-        out->works[out->count++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid,
-                                                            .shards = list->rows[i].shard};
+        out->works[out->count++] = (struct hfd_remote_work){.guresid = list->rows[i].guresid};
 }
 
 static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_work_query *q, struct hfd_arena *mem,
@@ -52,16 +51,13 @@ static hfd_rc add_orphans(struct hfd_txn *tx, const struct hfd_work_query *q, st
 {
     struct hfd_remote_orphan_list list;
     hfd_rc rc = hfd_remote_orphan_row_due(
-        tx,
-        &(struct hfd_remote_orphan_query){
-            .now_us = q->now_us, .limit = (int64_t)q->limit, .shards = q->shards},
-        mem, &list, err);
+        tx, &(struct hfd_remote_orphan_query){.now_us = q->now_us, .limit = (int64_t)q->limit}, mem,
+        &list, err);
 
     for (size_t i = 0; rc == HFD_OK && i < list.count && out->count < q->limit; i++) {
         const struct hfd_orphan_row *o = &list.rows[i].orphan;
 
-        out->works[out->count++] =
-            (struct hfd_remote_work){o->label, o->id, o->kind, list.rows[i].shard};
+        out->works[out->count++] = (struct hfd_remote_work){o->label, o->id, o->kind};
     }
     return rc;
 }
@@ -72,12 +68,10 @@ static hfd_rc next_due(struct hfd_txn *tx, const struct hfd_work_query *q, int64
 {
     int64_t at_us;
     hfd_rc rc = hfd_remote_orphan_row_next(
-        tx, &(struct hfd_remote_orphan_query){.now_us = q->now_us, .shards = q->shards}, next_us,
-        err);
+        tx, &(struct hfd_remote_orphan_query){.now_us = q->now_us}, next_us, err);
 
     for (int w = HFD_WATCHED_NOT; rc == HFD_OK && w <= HFD_WATCHED_IDLY; w++) {
-        const struct hfd_remote_due due = {
-            .watched = (enum hfd_watched)w, .now_us = q->now_us, .shards = q->shards};
+        const struct hfd_remote_due due = {.watched = (enum hfd_watched)w, .now_us = q->now_us};
 
         rc = hfd_remote_row_next(tx, &due, &at_us, err);
         *next_us = rc == HFD_OK && at_us < *next_us ? at_us : *next_us;
@@ -90,8 +84,7 @@ static void prefer_lists(const struct hfd_work_query *q, struct hfd_remote_list 
                          struct hfd_due *out)
 {
     if (watched->count >= MANY && watched->rows[0].due_us <= q->now_us) {
-        out->works[out->count++] =
-            (struct hfd_remote_work){.kind = HFD_KIND_CLUSTER, .shards = q->shards};
+        out->works[out->count++] = (struct hfd_remote_work){.kind = HFD_KIND_CLUSTER};
         watched->count = 0;
     }
     while (watched->count > 0 && watched->rows[watched->count - 1].due_us > q->now_us)
@@ -101,11 +94,10 @@ static void prefer_lists(const struct hfd_work_query *q, struct hfd_remote_list 
 hfd_rc hfd_remote_due(struct hfd_txn *tx, const struct hfd_work_query *q, struct hfd_arena *mem,
                       struct hfd_due *out, struct hfd_err *err)
 {
-    const struct hfd_remote_due not_watched = {HFD_WATCHED_NOT, q->now_us, (int64_t)q->limit,
-                                               q->shards};
+    const struct hfd_remote_due not_watched = {HFD_WATCHED_NOT, q->now_us, (int64_t)q->limit};
     const struct hfd_remote_due closely = {HFD_WATCHED_CLOSELY, q->now_us + ahead_us(q->policy),
-                                           MANY, q->shards};
-    const struct hfd_remote_due idly = {HFD_WATCHED_IDLY, q->now_us, (int64_t)q->limit, q->shards};
+                                           MANY};
+    const struct hfd_remote_due idly = {HFD_WATCHED_IDLY, q->now_us, (int64_t)q->limit};
     struct hfd_remote_list own, watched, settled;
     hfd_rc rc;
 

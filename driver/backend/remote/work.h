@@ -29,7 +29,6 @@ struct hfd_remote_work {
     hfd_slice guresid;  /* empty: MANY; HFD_REMOTE_ORPHANS: SEARCH */
     hfd_slice orphan;   /* empty, or the id of an orphan with this GUResID in its label */
     enum hfd_kind kind; /* of the orphan */
-    int64_t shards;     /* that it is about: MANY has several */
 };
 
 /** Found from the fields. */
@@ -38,8 +37,7 @@ enum hfd_remote_work_kind hfd_remote_work_kind(const struct hfd_remote_work *wor
 struct hfd_work_query {
     const struct hfd_remote_policy *policy;
     int64_t now_us;
-    size_t limit;   /* counts work that has a pass already */
-    int64_t shards; /* work of these alone (store/shard.h) */
+    size_t limit; /* counts work that has a pass already */
 };
 
 struct hfd_due {

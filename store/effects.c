@@ -22,8 +22,9 @@ static size_t step_of(size_t size)
     return sizeof(struct head) + (size + unit - 1) / unit * unit;
 }
 
-hfd_rc hfd_effects_add(struct hfd_effects *e, hfd_effect_fn *fn, const void *arg, size_t size,
-                       struct hfd_err *err)
+/* Appends a call of fn with a copy of `size` bytes at arg. @return HFD_OK, HFD_NOMEM */
+static hfd_rc effects_add(struct hfd_effects *e, hfd_effect_fn *fn, const void *arg, size_t size,
+                          struct hfd_err *err)
 {
     const struct head head = {fn, step_of(size)};
     size_t capacity = e->capacity > 0 ? e->capacity : AT_FIRST_BYTES;
@@ -73,5 +74,5 @@ hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn, const void *a
                             struct hfd_err *err)
 {
     HFD_ASSERT(tx->effects != NULL);
-    return hfd_effects_add(tx->effects, fn, arg, size, err);
+    return effects_add(tx->effects, fn, arg, size, err);
 }

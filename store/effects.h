@@ -15,9 +15,6 @@ struct hfd_effects {
     size_t len, capacity;
 };
 
-/** Appends a call of fn with a copy of `size` bytes at arg. @return HFD_OK, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_effects_add(struct hfd_effects *e, hfd_effect_fn *fn, const void *arg,
-                                      size_t size, struct hfd_err *err);
 /** Makes the calls and empties the list, whose memory is kept. */
 void hfd_effects_run(struct hfd_effects *e);
 /** Forgets what was appended after the list had `len` bytes. */

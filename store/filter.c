@@ -20,7 +20,8 @@ void hfd_sql_fini(struct hfd_sql *q)
     hfd_buf_fini(&q->text);
 }
 
-int hfd_sql_param(struct hfd_sql *q, const struct hfd_filter_value *v)
+/* Binds a value. @return its number, for "?%d" */
+static int sql_param(struct hfd_sql *q, const struct hfd_filter_value *v)
 {
     if (q->count == q->cap) {
         const int cap = q->cap == 0 ? PARAMS_FIRST : q->cap * 2;
@@ -41,7 +42,7 @@ int hfd_sql_param(struct hfd_sql *q, const struct hfd_filter_value *v)
 
 void hfd_sql_value(struct hfd_sql *q, const struct hfd_filter_value *v)
 {
-    hfd_buf_addf(&q->text, "?%d", hfd_sql_param(q, v));
+    hfd_buf_addf(&q->text, "?%d", sql_param(q, v));
 }
 
 void hfd_sql_text(struct hfd_sql *q, hfd_slice v)
@@ -84,7 +85,7 @@ static int bind_path(struct hfd_sql *q, hfd_slice path)
 {
     if (path.p == NULL)
         q->text.rc = HFD_NOMEM;
-    return hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = path});
+    return sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = path});
 }
 
 static int json_path(struct hfd_sql *q, hfd_slice name)
@@ -276,7 +277,7 @@ static void condition(struct hfd_sql *q, const struct hfd_filter *f)
         hfd_buf_lit(&q->text, "COALESCE(");
         hfd_db_sql_condition(
             q->db, &q->text, "f.conditions",
-            hfd_sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
+            sql_param(q, &(struct hfd_filter_value){.kind = HFD_VALUE_TEXT, .text = f->name}),
             f->field == HFD_FIELD_CONDITION_READ         ? HFD_DB_STATUS
             : f->field == HFD_FIELD_CONDITION_UPDATED    ? HFD_DB_LAST_UPDATED_TIME
             : f->field == HFD_FIELD_CONDITION_TRANSITION ? HFD_DB_LAST_TRANSITION_TIME

@@ -40,8 +40,6 @@ struct hfd_sql {
 /* clang-format off */
 void hfd_sql_init(struct hfd_sql *q, const struct hfd_db *db, struct hfd_arena *mem);
 void hfd_sql_fini(struct hfd_sql *q);
-/** Binds a value. @return its number, for "?%d" */
-int hfd_sql_param(struct hfd_sql *q, const struct hfd_filter_value *v);
 /** Adds "?N" for a value. */
 void hfd_sql_value(struct hfd_sql *q, const struct hfd_filter_value *v);
 void hfd_sql_text(struct hfd_sql *q, hfd_slice v);

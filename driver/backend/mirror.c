@@ -17,8 +17,12 @@
 /* How long a look that found nothing is believed. */
 #define ABSENT_FOR_US (600 * HFD_US_PER_S)
 
-hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
-                          struct hfd_fleet_row *out, struct hfd_err *err)
+/*
+ * Makes a row with a place-holder for its id, and does not write it. Borrows from `in`.
+ * @return HFD_OK, HFD_NOMEM
+ */
+static hfd_rc mirror_row_new(const struct hfd_fleet_call *call, const struct hfd_fleet_create *in,
+                             struct hfd_fleet_row *out, struct hfd_err *err)
 {
     char id[HFD_KSUID_LEN];
 
@@ -47,7 +51,7 @@ static hfd_rc mirror_create(struct hfd_txn *tx, const struct hfd_fleet_call *cal
 
     HFD_ASSERT((in->kind == HFD_KIND_NODEPOOL) == (in->owner_id.len > 0));
     out->pending = true;
-    rc = hfd_mirror_row_new(call, in, &out->row, err);
+    rc = mirror_row_new(call, in, &out->row, err);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_insert(tx, &out->row, err);
     if (rc == HFD_CONFLICT)
@@ -119,7 +123,7 @@ static hfd_rc mirror_seek(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                                         .owner_id = HFD_SLICE(""),
                                         .spec = HFD_SLICE("{}"),
                                         .labels = HFD_SLICE("{}")};
-    hfd_rc rc = hfd_mirror_row_new(call, &in, &out->row, err);
+    hfd_rc rc = mirror_row_new(call, &in, &out->row, err);
 
     out->pending = true;
     if (rc != HFD_OK)

@@ -13,12 +13,4 @@ extern const struct hfd_backend hfd_backend_remote;
 /* Memory for one resource with its parts, while a pass works on it. */
 #define HFD_MIRROR_SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 
-/**
- * Makes a row with a place-holder for its id, and does not write it. Borrows from `in`.
- * @return HFD_OK, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_mirror_row_new(const struct hfd_fleet_call *call,
-                                         const struct hfd_fleet_create *in,
-                                         struct hfd_fleet_row *out, struct hfd_err *err);
-
 #endif

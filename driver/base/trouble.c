@@ -20,11 +20,6 @@ static struct hfd_trouble list[HFD_TROUBLES_MAX];        /* in order */
 static size_t count;
 static atomic_uint present; /* a bit for each kind in the list; read without the lock */
 
-const char *hfd_trouble_name(enum hfd_trouble_kind kind)
-{
-    return kinds[kind].name;
-}
-
 const char *hfd_trouble_head(enum hfd_trouble_kind kind)
 {
     return kinds[kind].head;

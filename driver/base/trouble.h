@@ -38,8 +38,7 @@ struct hfd_trouble {
     int64_t waiting;            /* resources, or clusters and nodepools, that wait for its end */
 };
 
-/** "remote", "MANAGEMENT CLUSTER DOWN", "hyperfleetdriverremotedown". */
-const char *hfd_trouble_name(enum hfd_trouble_kind kind);
+/** "MANAGEMENT CLUSTER DOWN", "hyperfleetdriverremotedown". */
 const char *hfd_trouble_head(enum hfd_trouble_kind kind);
 const char *hfd_trouble_runbook(enum hfd_trouble_kind kind);
 

@@ -20,7 +20,7 @@ const char *hfd_rsync_name(enum hfd_rsync s)
     return rsync_names[s];
 }
 
-bool hfd_rsync_parse(hfd_slice text, enum hfd_rsync *out)
+static bool rsync_parse(hfd_slice text, enum hfd_rsync *out)
 {
     if (hfd_slice_is(text, "Instantiated")) /* the words of EMCO's table and example */
         text = hfd_slice_of(rsync_names[HFD_RSYNC_APPLIED]);
@@ -85,7 +85,7 @@ bool hfd_object_read(const json_t *entry, struct hfd_object *out)
     read_kind(entry, out);
     out->provider = text_of(entry, "cluster-provider");
     out->cluster = text_of(entry, "cluster");
-    out->has_rsync = hfd_rsync_parse(text_of(entry, "rsync-status"), &out->rsync);
+    out->has_rsync = rsync_parse(text_of(entry, "rsync-status"), &out->rsync);
     out->observed_only = json_is_true(json_object_get(entry, "observed-only"));
     present = json_object_get(entry, "present");
     if (json_is_boolean(present))
@@ -126,7 +126,7 @@ hfd_rc hfd_objects_check(const json_t *data, struct hfd_err *err)
         const json_t *word = json_object_get(entry, "rsync-status");
 
         if (word == NULL || json_is_null(word) ||
-            hfd_rsync_parse(text_of(entry, "rsync-status"), &read))
+            rsync_parse(text_of(entry, "rsync-status"), &read))
             continue;
         (void)snprintf(field, sizeof(field), "data.objects[%zu].rsync-status", i);
         return hfd_fail_field(err, HFD_INVALID, field,

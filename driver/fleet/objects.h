@@ -31,7 +31,6 @@ enum hfd_presence {
  * returns false for any other text.
  */
 const char *hfd_rsync_name(enum hfd_rsync s);
-bool hfd_rsync_parse(hfd_slice text, enum hfd_rsync *out);
 /** "Unknown", "NotPresent", "Present". */
 const char *hfd_presence_name(enum hfd_presence p);
 

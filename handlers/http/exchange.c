@@ -127,6 +127,16 @@ static void later_cancel(struct hfd_loop *loop, struct hfd_later *later)
     h2o_linklist_unlink(&later->link);
 }
 
+/* Leaves the count of requests in flight: the answer is decided, or the client has gone. */
+static void exchange_leave_flight(struct hfd_exchange *x)
+{
+    if (!x->counted)
+        return;
+    x->counted = false;
+    atomic_fetch_sub(&x->loop->server->in_flight, 1);
+    hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, -1);
+}
+
 /* It is no request in progress any more: what waits takes no place from others. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us)
 {
@@ -140,7 +150,7 @@ void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err
         return;
     }
     x->later = later;
-    hfd_exchange_leave_flight(x);
+    exchange_leave_flight(x);
 }
 
 void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn *do_without)
@@ -320,21 +330,12 @@ static struct hfd_exchange *exchange_of_job(struct hfd_job *job)
     return x;
 }
 
-void hfd_exchange_leave_flight(struct hfd_exchange *x)
-{
-    if (!x->counted)
-        return;
-    x->counted = false;
-    atomic_fetch_sub(&x->loop->server->in_flight, 1);
-    hfd_metric_add(HFD_METRIC_HTTP_INFLIGHT, NULL, -1);
-}
-
 void hfd_exchange_unref(struct hfd_exchange *x)
 {
     HFD_ASSERT(x->refs > 0);
     if (--x->refs != 0)
         return;
-    hfd_exchange_leave_flight(x);
+    exchange_leave_flight(x);
     if (x->at_end != NULL)
         x->at_end(x->at_end_arg);
     hfd_arena_fini(&x->mem);
@@ -471,7 +472,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     HFD_ASSERT(!x->replied && (!x->job_out || x->job_left) && req != NULL);
     x->replied = true;
     drop_later(x);
-    hfd_exchange_leave_flight(x);
+    exchange_leave_flight(x);
     hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
                     hfd_loop_mono_us(x->loop) - x->started_us);
     log_request(x, "request", reply->status, has_body ? bytes : 0);
@@ -590,7 +591,7 @@ static void on_job_done(struct hfd_job *job)
     }
     hfd_log_request_id(x->view.request_id);
     if (x->req == NULL) {
-        hfd_exchange_leave_flight(x);
+        exchange_leave_flight(x);
         log_request(x, "client gone", 499, 0);
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);
     } else {

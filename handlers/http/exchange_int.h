@@ -56,8 +56,6 @@ struct hfd_exchange {
     size_t path_log_len;
 };
 
-/** Leaves the count of requests in flight: the answer is decided, or the client has gone. */
-void hfd_exchange_leave_flight(struct hfd_exchange *x);
 /** Gives a reference back. */
 void hfd_exchange_unref(struct hfd_exchange *x);
 

@@ -89,7 +89,8 @@ static enum hfd_head_verdict parse_request_line(hfd_slice line, struct hfd_head 
     return parse_version((hfd_slice){rest.p + len + 1, rest.len - len - 1}, out, fault);
 }
 
-hfd_slice hfd_target_authority(hfd_slice target)
+/* Returns the authority of a target in absolute form; p is NULL in origin form. */
+static hfd_slice target_authority(hfd_slice target)
 {
     size_t skip, end;
 
@@ -110,7 +111,7 @@ const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query
     const char *mark;
 
     if (rest.len == 0 || rest.p[0] != '/') {
-        const hfd_slice authority = hfd_target_authority(target);
+        const hfd_slice authority = target_authority(target);
 
         if (authority.p == NULL)
             return "the request target is neither a path nor an http URL";
@@ -402,7 +403,7 @@ enum hfd_head_verdict hfd_head_parse(const struct hfd_head_scan *scan, const cha
             wrong = hfd_target_split(out->target, &out->path, &out->query);
             if (wrong != NULL)
                 return bad(fault, 400, "target_form", wrong);
-            out->authority = hfd_target_authority(out->target);
+            out->authority = target_authority(out->target);
             first = false;
         } else {
             if (++count > HFD_HEADERS_MAX)

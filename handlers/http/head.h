@@ -97,8 +97,6 @@ void hfd_head_tidy(const struct hfd_head_scan *scan, char *bytes);
  * @return NULL, or the error as static text
  */
 const char *hfd_target_split(hfd_slice target, hfd_slice *path, hfd_slice *query);
-/** Returns the authority of a target in absolute form; p is NULL in origin form. */
-hfd_slice hfd_target_authority(hfd_slice target);
 
 /**
  * Finds method and path in a head that is incomplete or wrong; empty if unknown. For refusals and

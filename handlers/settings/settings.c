@@ -19,7 +19,8 @@
 
 /* --- storing one value --- */
 
-bool hfd_setting_is_named_by(hfd_slice place)
+/* True for the place of a value that names its setting: a flag or a variable, not a file. */
+static bool setting_is_named_by(hfd_slice place)
 {
     return hfd_slice_starts(place, HFD_SLICE("--")) || hfd_slice_starts(place, HFD_SLICE("HFD_"));
 }
@@ -33,7 +34,7 @@ hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key, s
     va_start(ap, fmt);
     (void)vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
-    if (hfd_setting_is_named_by(hfd_slice_of(ld->place)))
+    if (setting_is_named_by(hfd_slice_of(ld->place)))
         return hfd_fail_field(err, HFD_INVALID, key, "%s: %s", ld->place, msg);
     return hfd_fail_field(err, HFD_INVALID, key, "%s: %s: %s", ld->place, key, msg);
 }
@@ -57,7 +58,7 @@ hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
     va_start(ap, fmt);
     (void)vsnprintf(msg, sizeof(msg), fmt, ap);
     va_end(ap);
-    if (hfd_setting_is_named_by(origin))
+    if (setting_is_named_by(origin))
         return hfd_fail_field(err, HFD_INVALID, key, "%.*s: %s", HFD_SLICE_FMT(origin), msg);
     return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin),
                           origin.len > 0 ? ": " : "", key, msg);

@@ -312,9 +312,6 @@ const char *hfd_setting_key(enum hfd_setting which);
 /** The path in a setting of hfd_setting_files that is one text. */
 hfd_slice hfd_setting_path(const struct hfd_settings *s, enum hfd_setting which);
 
-/** True for the place of a value that names its setting: a flag or a variable, not a file. */
-bool hfd_setting_is_named_by(hfd_slice place);
-
 /** The file of an installed program, if neither --config nor HFD_CONFIG names one. */
 #define HFD_SETTINGS_FILE "/etc/hyperfleet-driver/hyperfleet-driver.yaml"
 

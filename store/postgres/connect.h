@@ -13,14 +13,4 @@
  */
 bool hfd_pg_list_item(hfd_slice list, unsigned at, hfd_slice *out);
 
-/**
- * Connects db->conn to the first host that takes writes, beginning with db->host, and sets db->host
- * to it. The next host is asked as soon as one refuses, or has been silent for a quarter of a
- * second. While one is silent, the others are asked again: a standby may become the primary. It
- * fails once each host has refused, or was silent for store.connect_timeout.
- * @return HFD_OK, HFD_AWAY, HFD_INVALID (the URL, the user, the password, the database), HFD_IO
- * (the password's file), HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_pg_reach(struct hfd_db *db, struct hfd_err *err);
-
 #endif

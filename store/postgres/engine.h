@@ -7,13 +7,6 @@
 #include "store/postgres/schema.h"
 
 /* Connections and transactions. */
-HFD_MUST_CHECK hfd_rc hfd_pg_open(const struct hfd_store_place *place, enum hfd_db_mode mode,
-                                  struct hfd_db **out, struct hfd_err *err);
-void hfd_pg_close(struct hfd_db **db);
-void hfd_pg_adopt(struct hfd_db *db);
-bool hfd_pg_broken(const struct hfd_db *db);
-HFD_MUST_CHECK hfd_rc hfd_pg_cause(const struct hfd_db *db, struct hfd_err *err);
-void hfd_pg_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx);
 HFD_MUST_CHECK hfd_rc hfd_pg_begin(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_commit(struct hfd_db *db, struct hfd_err *err);
 void hfd_pg_rollback(struct hfd_db *db);

@@ -1,6 +1,7 @@
 #include "store/postgres/touch.h"
 
-bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b)
+/* Returns false when both are known to differ. */
+static bool value_may_equal(const struct hfd_value *a, const struct hfd_value *b)
 {
     if (a->null || b->null || a->kind != b->kind)
         return true;
@@ -15,7 +16,7 @@ bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b)
 {
     if (a->kind != b->kind || a->null != b->null || a->kind == HFD_VALUE_F64)
         return false;
-    return a->null || hfd_value_may_equal(a, b);
+    return a->null || value_may_equal(a, b);
 }
 
 static bool names_table(const struct hfd_shape *s, hfd_slice table)
@@ -28,7 +29,7 @@ static bool names_table(const struct hfd_shape *s, hfd_slice table)
 
 static bool differ(const struct hfd_shape_use *a, int of_a, const struct hfd_shape_use *b, int of_b)
 {
-    return !hfd_value_may_equal(&a->values[of_a - 1], &b->values[of_b - 1]);
+    return !value_may_equal(&a->values[of_a - 1], &b->values[of_b - 1]);
 }
 
 /* The text of a write lives as long as the program; its shape may not. */

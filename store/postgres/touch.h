@@ -9,8 +9,6 @@
 
 /** Returns true when both are known to be the same. */
 bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b);
-/** Returns false when both are known to differ. */
-bool hfd_value_may_equal(const struct hfd_value *a, const struct hfd_value *b);
 
 /**
  * Parameters of a write and of a read whose values differed, so that the write did not touch the

@@ -124,7 +124,7 @@ static struct query server_reads[] = {
     {NULL, NO_PARAMETER, ""},
 };
 
-/* The session of a writer: see store/postgres/session.c. */
+/* The session of a writer: see store/postgres/connect.c. */
 static const char session[] =
     "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
     " SET plan_cache_mode = force_generic_plan; SET jit = off; SET TimeZone = 'UTC'";

@@ -77,6 +77,32 @@ def headers(tree):
             yield path, 1, f"has no header {path[:-2]}.h"
 
 
+# ---- users ----------------------------------------------------------------------------------
+
+PROTOTYPE = re.compile(r"^(?!typedef\b|static\b)[A-Za-z_][\w *]*?\b(hfd_\w+)\([^;{}]*;", re.M)
+NAME = re.compile(r"\bhfd_\w+")
+
+
+def users(tree):
+    """A function that a header declares has a user beside the source that defines it."""
+    where, defined = collections.defaultdict(set), collections.defaultdict(set)
+    for path in tree.files(".c", ".h", ".py", ".cmake", ".in"):
+        text = tree.read(path)
+        for name in set(NAME.findall(ctext.without_comments(text) if path[-2:] in (".c", ".h")
+                                     else text)):
+            where[name].add(path)
+        for function in ctext.functions(text) if path.endswith(".c") else ():
+            defined[function.name].add(path)
+    for path in filter(_is_product, tree.files(".h")):
+        text = tree.read(path)
+        for found in PROTOTYPE.finditer(ctext.code(text)):
+            name = found.group(1)
+            in_macro = len(re.findall(rf"\b{name}\b", ctext.without_comments(text))) > 1
+            if not in_macro and not where[name] - defined[name] - {path}:
+                yield path, text.count("\n", 0, found.start(1)) + 1, (
+                    f"{name} has no user: make it static, or remove it")
+
+
 # ---- columns --------------------------------------------------------------------------------
 
 CODE_FILES = (".py", ".sh", ".cmake", ".sql", "CMakeLists.txt", "CMakePresets.json", "dev", "run")
@@ -213,4 +239,4 @@ def promises(tree):
 
 
 RULES = {"parameters": parameters, "folders": folders, "sizes": sizes, "headers": headers,
-         "columns": columns, "references": references, "promises": promises}
+         "users": users, "columns": columns, "references": references, "promises": promises}

@@ -37,7 +37,7 @@ struct hfd_move_form hfd_move_tables[] = {
 };
 const size_t hfd_move_tables_count = HFD_COUNT_OF(hfd_move_tables);
 
-const char *const hfd_move_staying[] = {"hfd_meta", "hfd_commit", "replica", "lease",
+const char *const hfd_move_staying[] = {"hfd_meta", "hfd_commit", "replica", "leader",
                                         "settings_epoch"};
 const size_t hfd_move_staying_count = HFD_COUNT_OF(hfd_move_staying);
 

@@ -1,5 +1,6 @@
 """TLS of the listeners: versions, ciphers, certificates of both sides, reloads, limits, and the
 program's own commands. The openssl program makes the certificates and plays the odd clients."""
+import contextlib
 import json
 import os
 import shutil
@@ -202,8 +203,10 @@ class Traffic(Secure):
         sock = self.connect()
         answer = exchange(sock, get("/livez") * 50 + get(BASE + "/clusters", "Connection: close"))
         self.assertEqual((answer.status, answer.header("Connection")), (404, "close"))
-        with self.assertRaises(ssl.SSLEOFError):
-            sock.recv(1)  # unread requests must not reset it, so the server only stops sending
+        # Unread requests must not reset it, so the server only stops sending. An end without
+        # close_notify is an error to some versions of OpenSSL.
+        with contextlib.suppress(ssl.SSLEOFError):
+            self.assertEqual(sock.recv(1), b"")
 
     def early(self, request):
         """A request in one write with the end of the handshake; what comes back."""

@@ -235,7 +235,7 @@ void hfd_readers_close(struct hfd_readers *r)
 
 /* ---- point reads ---- */
 
-/* A program of the tests alone sets it: real.test_replicas shows that its check sees the fault. */
+/* In a build of real.test_replicas the row cache stays, so that its check is seen failing. */
 #ifndef HFD_TEST_CACHE_STAYS
 #define HFD_TEST_CACHE_STAYS false
 #endif

@@ -1,4 +1,4 @@
-/* An entry is never removed before the next job: one that is forgotten loses its key. */
+/* Entries are freed between jobs only. A forgotten entry stays in its list, without its key. */
 #include "store/unit.h"
 
 #include "driver/base/buf.h"

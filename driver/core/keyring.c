@@ -39,8 +39,8 @@ static const char contexts[USE_COUNT][crypto_kdf_CONTEXTBYTES + 1] = {
 /*
  * The pairs of a digest and its data that were compared lately, as tags of 64 bits. SipHash-2-4 of
  * a PUT body takes a third of the time of BLAKE2b, which is a fifth of a repeated PUT. Its key and
- * the tags never leave the memory. So a client that looks for other data with the same tag cannot
- * do better than to guess, with one request a guess.
+ * the tags never leave the memory. So a client that looks for other data with the same tag can only
+ * guess, with one request for each guess.
  */
 #define SEEN_COUNT 4096u
 

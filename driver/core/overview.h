@@ -200,9 +200,9 @@ struct hfd_orphan_choice {
 };
 
 /**
- * Deletes an orphan in HyperFleet as a DELETE there would. A remote one is looked at once more and
- * deleted later.
- * @param out  as it is now, or was last; of a remote one: kind, id, name, and the label
+ * Deletes an orphan in HyperFleet as a DELETE there would. An orphan of a remote is read once more
+ * and deleted later.
+ * @param out  the orphan as it was read last; one of a remote has only kind, id, name and label
  * @return HFD_OK, HFD_NOT_FOUND (no such resource, or no such orphan is known), HFD_CONFLICT (it is
  * no orphan of that server)
  * Thread: writer.

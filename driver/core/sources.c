@@ -155,7 +155,7 @@ static hfd_rc say_waiting(const struct hfd_ctx *c, const struct hfd_conditions *
     return source->waiting.p != NULL ? HFD_OK : fail_nomem(c);
 }
 
-/* Tells if the document of an observer's report is stale, whatever the report says of that. */
+/* Tells if the document of an observer's report is stale by its time. */
 static hfd_rc is_stale(const struct hfd_ctx *c, const struct hfd_report_row *row, bool *stale)
 {
     const struct hfd_watch_row key = {.fleet_id = row->fleet_id, .adapter = row->adapter};

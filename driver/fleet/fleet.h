@@ -106,8 +106,8 @@ HFD_MUST_CHECK hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
                                             struct hfd_err *err);
 
 /**
- * Stores whether the observer needs no further reports without news on this cluster or nodepool,
- * as long as the settings stay the same. Writes only if that is new. Thread: writer.
+ * Sets the mark that reports without news need no observer, on a cluster or nodepool. It holds
+ * while the settings stay the same. Writes only a change. Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_fleet_set_observer_idle(struct hfd_txn *tx,
                                                   const struct hfd_fleet_call *call,

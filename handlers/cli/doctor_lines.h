@@ -35,8 +35,8 @@ void hfd_doctor_say(struct hfd_doctor_lines *l, const char *about, bool good, co
 struct hfd_doctor_orphans {
     size_t count;
     bool more;
-    bool remote;       /* it is what a remote had at some time */
-    hfd_slice checked; /* that time; empty = the list was never read completely */
+    bool remote;       /* it was read from a remote, at the time `checked` */
+    hfd_slice checked; /* empty = the list was never read completely */
     hfd_slice message; /* why it could not be read the last time; empty = it could */
 };
 

@@ -41,7 +41,8 @@ struct hfd_serve_hypershift {
  */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h,
                                                 const struct hfd_settings *s, struct hfd_err *err);
-/** The same for a program that works for another HyperFleet: whatever `backend` is. */
+/** As hfd_serve_hypershift_open, whatever `backend` is: the program works for another HyperFleet.
+ */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h,
                                                 const struct hfd_settings *s, struct hfd_err *err);
 void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h);

@@ -53,7 +53,7 @@ enum hfd_exit hfd_serve_keys_exit(hfd_rc rc);
 
 /**
  * Reads the file again if it changed, gives the driver the new ring, and logs what came of it.
- * Refuses a ring that lacks the key in use, or that is not that of the data: the present one stays.
+ * Keeps the old ring if the new one lacks the active key, or is the ring of another database.
  */
 void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
                            struct hfd_driver *driver);

@@ -44,11 +44,11 @@ struct hfd_known {
 
 #define HFD_KNOWN_USUAL 24u
 #define HFD_KNOWN_USUAL_PARAMS 4
-#define HFD_KNOWN_USUAL_GROUPS 64 /* for which one is read in vain */
+#define HFD_KNOWN_USUAL_GROUPS 64 /* a read without use for so many goes */
 
 /**
- * A read whose parameters are numbers, or that has none: the last number of a table, the past of a
- * kind. Groups have the same ones again and again, so they are read with the first burst.
+ * A read that each group repeats, such as the last number of a table: its parameters are numbers,
+ * if it has any. It is sent with the first burst.
  */
 struct hfd_known_usual {
     const char *sql; /* NULL = a free place */

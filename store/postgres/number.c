@@ -18,8 +18,8 @@ static const char sql_number[] =
 /*
  * The snapshot names the transactions that had not ended. One of another program does not count: its
  * session is there, and does not hold our lock. Each group takes this lock before it has a number,
- * and PostgreSQL releases it last. One that ended behind the snapshot counts, as it may be a group:
- * so a read may end before entries that were committed. No later snapshot names it.
+ * and PostgreSQL releases it last. A transaction that ended after the snapshot still limits this
+ * read, as it may be a group. The next read passes it.
  */
 static const char sql_number_end[] =
     "WITH held AS MATERIALIZED (SELECT * FROM pg_locks WHERE granted AND locktype IN ('transactionid', 'advisory'))"

@@ -517,7 +517,7 @@ static bool is_fixed(uint64_t fixed, int param)
     return param > 0 && (fixed >> (param - 1) & 1) != 0;
 }
 
-/* Adds a piece of the text: ?2 becomes x.p2, or what else `from` is; $2 if it is fixed. */
+/* Adds a piece of the text. ?N becomes `from` with N behind it, or $N for a fixed parameter. */
 static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *from, uint64_t fixed)
 {
     struct reader r = {.at = piece.p};

@@ -5,7 +5,7 @@
 #include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
 
-/* One writing group at a time, of all programs: rules that one writer holds go on to hold. */
+/* One program writes at a time, so that the rules of a single writer hold for several. */
 static const char sql_begin_write[] = "BEGIN; " HFD_PG_SQL_LOCK;
 static const char sql_begin_read[] = HFD_PG_SQL_BEGIN_READ;
 

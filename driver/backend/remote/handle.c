@@ -749,8 +749,8 @@ static hfd_rc finish(struct hfd_take *t, struct hfd_err *err)
 }
 
 /*
- * Keeps the row's counters of before the first answer. Each answer starts from them: failures in a
- * row are counted per pass.
+ * Keeps the failure counters as they were before this pass. Each answer starts from them: a pass
+ * counts once.
  */
 static void begin(struct hfd_take *t)
 {

@@ -57,7 +57,7 @@ hfd_rc hfd_history_begin(const struct hfd_ctx *c, struct hfd_resource_row *row)
 }
 
 hfd_rc hfd_history_add(const struct hfd_ctx *c, struct hfd_resource_row *row,
-                       const struct hfd_happening *h)
+                       const struct hfd_history_entry *h)
 {
     struct hfd_history_row entry = {
         .seq = row->seq,

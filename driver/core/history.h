@@ -30,7 +30,7 @@
 #define HFD_HISTORY_MAX 100
 
 /** One entry, but for what the row says. */
-struct hfd_happening {
+struct hfd_history_entry {
     enum hfd_state from;
     int64_t at_us;
     hfd_slice what;
@@ -49,7 +49,7 @@ HFD_MUST_CHECK hfd_rc hfd_history_begin(const struct hfd_ctx *c, struct hfd_reso
  * adoption has row->seq. Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_history_add(const struct hfd_ctx *c, struct hfd_resource_row *row,
-                                      const struct hfd_happening *h);
+                                      const struct hfd_history_entry *h);
 
 /** Writes the creation as an entry, before the row changes what it says of it. Thread: writer. */
 HFD_MUST_CHECK hfd_rc hfd_history_keep_creation(const struct hfd_ctx *c,

@@ -15,7 +15,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- mistakes ---- */
+/* ---- errors of an input ---- */
 
 #define MESSAGE_MAX_BYTES 400
 
@@ -27,7 +27,7 @@ static bool has_field(const struct hfd_violations *found, hfd_slice field)
     return false;
 }
 
-static hfd_rc add(struct hfd_mistakes *m, hfd_rc rc, hfd_slice field, hfd_slice message)
+static hfd_rc add(struct hfd_input_errors *m, hfd_rc rc, hfd_slice field, hfd_slice message)
 {
     struct hfd_violation *v = &m->found->items[m->found->count];
 
@@ -43,7 +43,8 @@ static hfd_rc add(struct hfd_mistakes *m, hfd_rc rc, hfd_slice field, hfd_slice 
     return HFD_OK;
 }
 
-hfd_rc hfd_mistakes_add(struct hfd_mistakes *m, hfd_rc rc, const char *field, const char *fmt, ...)
+hfd_rc hfd_input_errors_add(struct hfd_input_errors *m, hfd_rc rc, const char *field,
+                            const char *fmt, ...)
 {
     char text[MESSAGE_MAX_BYTES];
     va_list ap;
@@ -58,7 +59,8 @@ hfd_rc hfd_mistakes_add(struct hfd_mistakes *m, hfd_rc rc, const char *field, co
     return add(m, rc, hfd_slice_of(field), hfd_slice_of(text));
 }
 
-hfd_rc hfd_mistakes_add_all(struct hfd_mistakes *m, hfd_rc rc, const struct hfd_violations *found)
+hfd_rc hfd_input_errors_add_all(struct hfd_input_errors *m, hfd_rc rc,
+                                const struct hfd_violations *found)
 {
     if (rc != HFD_INVALID)
         return rc;
@@ -68,7 +70,7 @@ hfd_rc hfd_mistakes_add_all(struct hfd_mistakes *m, hfd_rc rc, const struct hfd_
     return rc;
 }
 
-hfd_rc hfd_mistakes_result(const struct hfd_mistakes *m, struct hfd_err *err)
+hfd_rc hfd_input_errors_result(const struct hfd_input_errors *m, struct hfd_err *err)
 {
     const struct hfd_violation *v = &m->found->items[0];
     char field[128]; /* longer than err->field, so that hfd_fail_field marks the cut */
@@ -233,7 +235,7 @@ struct reading {
     hfd_slice guresid;
     struct hfd_arena *mem;
     struct hfd_input *out;
-    struct hfd_mistakes mistakes;
+    struct hfd_input_errors errors;
     struct hfd_err *err;
 };
 
@@ -271,11 +273,12 @@ static hfd_rc wrong_type(struct reading *r, int only, const json_t *type)
         add_list(&served, r->rules->cluster_types, r->rules->cluster_type_count);
     if (only != HFD_KIND_CLUSTER)
         add_list(&served, r->rules->nodepool_types, r->rules->nodepool_type_count);
-    rc = hfd_mistakes_add(&r->mistakes, HFD_INVALID, "type", "expected one of %.*s%s, got %s%.*s%s",
-                          HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
-                          text.p != NULL ? "\"" : hfd_json_type_name(type),
-                          (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX),
-                          text.p != NULL ? text.p : "", text.p != NULL ? "\"" : "");
+    rc = hfd_input_errors_add(
+        &r->errors, HFD_INVALID, "type", "expected one of %.*s%s, got %s%.*s%s",
+        HFD_SLICE_FMT(hfd_buf_slice(&served)), served.rc == HFD_OK ? "" : ", ...",
+        text.p != NULL ? "\"" : hfd_json_type_name(type),
+        (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p != NULL ? text.p : "",
+        text.p != NULL ? "\"" : "");
     hfd_buf_fini(&served);
     return rc;
 }
@@ -323,10 +326,11 @@ static hfd_rc read_type(struct reading *r, int only, const json_t *doc)
     if (r->out->type.p == NULL)
         return no_memory(r->err);
     return hfd_input_lacks_outputs(r->rules, type)
-               ? hfd_mistakes_add(&r->mistakes, HFD_INVALID, "type",
-                                  "k8s-cluster needs outputs that this driver does not give: the "
-                                  "platform engineer has to set %s",
-                                  r->rules->lacking_outputs)
+               ? hfd_input_errors_add(
+                     &r->errors, HFD_INVALID, "type",
+                     "k8s-cluster needs outputs that this driver does not give: the "
+                     "platform engineer has to set %s",
+                     r->rules->lacking_outputs)
                : HFD_OK;
 }
 
@@ -442,7 +446,7 @@ static hfd_rc validate(struct reading *r, const json_t *doc)
     /* That the type is missing has been said with what it can be. */
     if (rc == HFD_INVALID && found.items[0].field.len == 0)
         memmove(&found.items[0], &found.items[1], --found.count * sizeof(found.items[0]));
-    return hfd_mistakes_add_all(&r->mistakes, rc, &found);
+    return hfd_input_errors_add_all(&r->errors, rc, &found);
 }
 
 /* A JSON object as canonical text; nothing is the empty object. */
@@ -492,7 +496,7 @@ static hfd_rc check_spec(struct reading *r, enum hfd_kind kind, json_t *spec, co
                                            spec, r->mem, &found, r->err)
              : no_memory(r->err);
     json_decref(none);
-    return hfd_mistakes_add_all(&r->mistakes, rc, &found);
+    return hfd_input_errors_add_all(&r->errors, rc, &found);
 }
 
 /* The place of a cluster or nodepool in the input. */
@@ -518,8 +522,8 @@ static hfd_rc read_part(struct reading *r, const struct place *at, const json_t 
         rc = hfd_name_check(at->kind, text, &why);
         if (rc != HFD_OK) {
             (void)snprintf(field, sizeof(field), "%s.name", at->path);
-            rc = hfd_mistakes_add(&r->mistakes, rc, field, "%s, got \"%.*s\"", why.msg,
-                                  (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p);
+            rc = hfd_input_errors_add(&r->errors, rc, field, "%s, got \"%.*s\"", why.msg,
+                                      (int)(text.len < ECHO_MAX ? text.len : ECHO_MAX), text.p);
         }
         if (rc != HFD_OK)
             return rc;
@@ -555,10 +559,10 @@ static hfd_rc check_distinct(struct reading *r)
 
         (void)snprintf(field, sizeof(field), VALUES ".nodepools[%zu].name", i);
         if (k < i)
-            rc =
-                hfd_mistakes_add(&r->mistakes, HFD_INVALID, field,
-                                 "expected distinct names, but nodepool %zu is called \"%.*s\" too",
-                                 k, HFD_SLICE_FMT(in->nodepools[i].name));
+            rc = hfd_input_errors_add(
+                &r->errors, HFD_INVALID, field,
+                "expected distinct names, but nodepool %zu is called \"%.*s\" too", k,
+                HFD_SLICE_FMT(in->nodepools[i].name));
     }
     return rc;
 }
@@ -573,9 +577,9 @@ static hfd_rc check_absent(struct reading *r, const json_t *values, const char *
     if (json_object_get(values, key) == NULL)
         return HFD_OK;
     (void)snprintf(field, sizeof(field), VALUES ".%s", key);
-    return hfd_mistakes_add(&r->mistakes, HFD_INVALID, field,
-                            "no such input of a %s resource; expected %s",
-                            cluster ? "cluster" : "nodepool", instead);
+    return hfd_input_errors_add(&r->errors, HFD_INVALID, field,
+                                "no such input of a %s resource; expected %s",
+                                cluster ? "cluster" : "nodepool", instead);
 }
 
 static hfd_rc read_pools(struct reading *r, const json_t *pools, size_t count)
@@ -611,9 +615,9 @@ static hfd_rc read_cluster(struct reading *r, const json_t *values)
                        json_object_get(values, "cluster"), &r->out->cluster);
     if (rc != HFD_OK || count <= HFD_INPUT_NODEPOOLS_MAX)
         return rc == HFD_OK ? read_pools(r, pools, count) : rc;
-    return hfd_mistakes_add(&r->mistakes, HFD_LIMIT, VALUES ".nodepools",
-                            "expected at most %d nodepools, got %zu", HFD_INPUT_NODEPOOLS_MAX,
-                            count);
+    return hfd_input_errors_add(&r->errors, HFD_LIMIT, VALUES ".nodepools",
+                                "expected at most %d nodepools, got %zu", HFD_INPUT_NODEPOOLS_MAX,
+                                count);
 }
 
 /* The cluster of a nodepool, by either name. One of a wrong type is the schema's affair. */
@@ -624,9 +628,9 @@ static hfd_rc read_cluster_of(struct reading *r, const json_t *values)
     struct hfd_input *out = r->out;
 
     if ((id == NULL) == (guresid == NULL))
-        return hfd_mistakes_add(&r->mistakes, HFD_INVALID, VALUES,
-                                "expected either cluster_id or cluster_guresid, got %s",
-                                id != NULL ? "both" : "neither");
+        return hfd_input_errors_add(&r->errors, HFD_INVALID, VALUES,
+                                    "expected either cluster_id or cluster_guresid, got %s",
+                                    id != NULL ? "both" : "neither");
     if (json_is_string(id))
         out->cluster_id =
             hfd_arena_dup(r->mem, (hfd_slice){json_string_value(id), json_string_length(id)});
@@ -684,7 +688,7 @@ static hfd_rc check_order(struct reading *r, json_t *values, const json_t *secre
         if (order.cluster_name.p == NULL)
             return no_memory(r->err);
     }
-    return r->rules->check_order(r->rules->check_ctx, &order, &r->mistakes, r->err);
+    return r->rules->check_order(r->rules->check_ctx, &order, &r->errors, r->err);
 }
 
 /*
@@ -707,11 +711,11 @@ static hfd_rc read_values(struct reading *r, json_t *doc)
     return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
 }
 
-/* Gathers the mistakes, and returns HFD_OK; fails where no more can be found. */
+/* Gathers the errors, and returns HFD_OK; fails where no more can be found. */
 static hfd_rc read_document(struct reading *r, int only, json_t *doc)
 {
     const struct hfd_overrides overrides = {r->rules->overrides, r->rules->override_count};
-    struct hfd_violations *found = r->mistakes.found;
+    struct hfd_violations *found = r->errors.found;
     hfd_rc rc;
 
     if (!json_is_object(doc))
@@ -741,7 +745,7 @@ hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *
                         .guresid = source->guresid,
                         .mem = mem,
                         .out = out,
-                        .mistakes = {.found = &out->mistakes, .mem = mem},
+                        .errors = {.found = &out->errors, .mem = mem},
                         .err = err};
     struct hfd_violations found;
     struct hfd_err why;
@@ -755,13 +759,13 @@ hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *
     rc = read_document(&r, source->only, doc);
     json_decref(doc);
     if (rc != HFD_OK)
-        out->mistakes.count = 0;
+        out->errors.count = 0;
     else
-        rc = hfd_mistakes_result(&r.mistakes, err);
+        rc = hfd_input_errors_result(&r.errors, err);
     if (rc == HFD_OK)
         return HFD_OK;
-    found = out->mistakes;
-    *out = (struct hfd_input){.mistakes = found};
+    found = out->errors;
+    *out = (struct hfd_input){.errors = found};
     return rc;
 }
 

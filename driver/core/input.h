@@ -3,7 +3,7 @@
  * Humanitec Driver API 0.9.3, InputData; driver/README.md,
  * decision 12.
  *
- * The mistakes of an input, gathered so that all of them are told at once. Thread: any.
+ * The errors of an input, gathered so that all of them are told at once. Thread: any.
  */
 #ifndef HFD_CORE_INPUT_H
 #define HFD_CORE_INPUT_H
@@ -12,7 +12,7 @@
 #include "schemas/validate.h"
 #include "store/kind.h"
 
-struct hfd_mistakes {
+struct hfd_input_errors {
     struct hfd_violations *found; /* at most HFD_VIOLATIONS_MAX; further ones are dropped */
     struct hfd_arena *mem;        /* holds the texts */
     hfd_rc first;                 /* the code of the first one, which is that of the answer */
@@ -22,19 +22,21 @@ struct hfd_mistakes {
  * Notes a mistake. A field that has one already gets no second one.
  * @return HFD_OK or HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_mistakes_add(struct hfd_mistakes *m, hfd_rc rc, const char *field,
-                                       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+HFD_MUST_CHECK hfd_rc hfd_input_errors_add(struct hfd_input_errors *m, hfd_rc rc, const char *field,
+                                           const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /**
  * Notes those that a schema found.
  * @param rc  what hfd_schema_validate returned
  * @return HFD_OK also for HFD_INVALID; else rc, or HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_mistakes_add_all(struct hfd_mistakes *m, hfd_rc rc,
-                                           const struct hfd_violations *found);
+HFD_MUST_CHECK hfd_rc hfd_input_errors_add_all(struct hfd_input_errors *m, hfd_rc rc,
+                                               const struct hfd_violations *found);
 
 /** Fails with the first mistake, its field in front of its message. HFD_OK if there is none. */
-HFD_MUST_CHECK hfd_rc hfd_mistakes_result(const struct hfd_mistakes *m, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_input_errors_result(const struct hfd_input_errors *m,
+                                              struct hfd_err *err);
 
 #define HFD_INPUT_NODEPOOLS_MAX 100
 
@@ -54,10 +56,10 @@ struct hfd_input {
     struct hfd_input_part
         *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
     size_t nodepool_count;
-    hfd_slice credentials;          /* driver.secrets as JSON, plain; "" when there are none */
-    hfd_slice canonical;            /* what the digest is taken of: type, resource, driver.values,
-                                       driver.secrets without account */
-    struct hfd_violations mistakes; /* when it was refused: all that is wrong, the first ones */
+    hfd_slice credentials;        /* driver.secrets as JSON, plain; "" when there are none */
+    hfd_slice canonical;          /* what the digest is taken of: type, resource, driver.values,
+                                     driver.secrets without account */
+    struct hfd_violations errors; /* when it was refused: all that is wrong, the first ones */
 };
 
 /** An order of a PUT, as an adapter of this program sees it before it is accepted. */
@@ -71,10 +73,10 @@ struct hfd_ordered {
 
 /**
  * Notes what is wrong with an order.
- * @return HFD_OK also if it has mistakes; HFD_LIMIT, HFD_NOMEM
+ * @return HFD_OK also if it has errors; HFD_LIMIT, HFD_NOMEM
  */
 typedef hfd_rc hfd_order_check_fn(const void *ctx, const struct hfd_ordered *order,
-                                  struct hfd_mistakes *mistakes, struct hfd_err *err);
+                                  struct hfd_input_errors *errors, struct hfd_err *err);
 
 struct hfd_input_rules {
     const hfd_slice *cluster_types; /* matched on the part of type behind "org/" */

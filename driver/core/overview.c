@@ -727,7 +727,7 @@ hfd_rc hfd_overview_go_on(hfd_slice token, struct hfd_overview_query *q, struct 
     return HFD_OK;
 }
 
-/* ---- lately ---- */
+/* ---- trends ---- */
 
 #define WEEK_DAYS 7
 
@@ -745,7 +745,7 @@ static int64_t percentile(const int64_t *sorted, size_t count, size_t percent)
 }
 
 /* The number of the bar that an action belongs to; negative = none. */
-static int64_t bar_of(const struct hfd_lately_range *r, int64_t age_us)
+static int64_t bar_of(const struct hfd_trend_range *r, int64_t age_us)
 {
     const int64_t last = (int64_t)r->count - 1, from_end = age_us > 0 ? age_us / r->bar_us : 0;
 
@@ -754,8 +754,8 @@ static int64_t bar_of(const struct hfd_lately_range *r, int64_t age_us)
 }
 
 /* Sums up the actions of one bar; of all bars if it is negative. */
-static void sum(const struct hfd_day *day, const struct hfd_lately_range *r, int64_t now_us,
-                int64_t bar, int64_t *took_us, struct hfd_lately_bar *out)
+static void sum(const struct hfd_day *day, const struct hfd_trend_range *r, int64_t now_us,
+                int64_t bar, int64_t *took_us, struct hfd_trend_bar *out)
 {
     size_t n = 0;
 
@@ -779,22 +779,22 @@ static void sum(const struct hfd_day *day, const struct hfd_lately_range *r, int
 }
 
 static void fill(const struct hfd_day *day, int64_t now_us, int64_t *took_us,
-                 struct hfd_lately_range *r)
+                 struct hfd_trend_range *r)
 {
     sum(day, r, now_us, -1, took_us, &r->all);
     for (size_t i = 0; i < r->count; i++)
         sum(day, r, now_us, (int64_t)i, took_us, &r->bars[i]);
 }
 
-hfd_rc hfd_lately_read(const struct hfd_ctx *c, struct hfd_lately *out)
+hfd_rc hfd_trends_read(const struct hfd_ctx *c, struct hfd_trends *out)
 {
     struct hfd_day day;
-    hfd_rc rc = hfd_day_read(c->tx, c->now_us - WEEK_DAYS * HFD_LATELY_US, c->mem, &day, c->err);
+    hfd_rc rc = hfd_day_read(c->tx, c->now_us - WEEK_DAYS * HFD_DAY_US, c->mem, &day, c->err);
     int64_t *took_us;
 
-    *out = (struct hfd_lately){
-        .day = {.bar_us = HFD_LATELY_US / 24, .count = 24},
-        .week = {.bar_us = HFD_LATELY_US / 4, .count = WEEK_DAYS * 4},
+    *out = (struct hfd_trends){
+        .day = {.bar_us = HFD_DAY_US / 24, .count = 24},
+        .week = {.bar_us = HFD_DAY_US / 4, .count = WEEK_DAYS * 4},
     };
     if (rc != HFD_OK)
         return rc;

@@ -143,31 +143,31 @@ hfd_slice hfd_overview_token(const struct hfd_overview_query *q, const struct hf
 HFD_MUST_CHECK hfd_rc hfd_overview_go_on(hfd_slice token, struct hfd_overview_query *q,
                                          struct hfd_err *err);
 
-#define HFD_LATELY_US (24 * 3600 * INT64_C(1000000))
-#define HFD_LATELY_BARS_MAX 28
+#define HFD_DAY_US (24 * 3600 * INT64_C(1000000))
+#define HFD_TREND_BARS_MAX 28
 
 /** The sums of a piece of time. */
-struct hfd_lately_bar {
+struct hfd_trend_bar {
     int64_t orders;            /* creations and changes that were asked for */
     int64_t failed;            /* operations that failed */
     int64_t finished;          /* orders whose resource became ready */
     int64_t median_us, p95_us; /* how long these took; 0 = there is none */
 };
 
-struct hfd_lately_range {
+struct hfd_trend_range {
     int64_t bar_us;
     size_t count;
-    struct hfd_lately_bar all, bars[HFD_LATELY_BARS_MAX]; /* the oldest first */
+    struct hfd_trend_bar all, bars[HFD_TREND_BARS_MAX]; /* the oldest first */
 };
 
-struct hfd_lately {
-    struct hfd_lately_range day, week; /* bars of an hour, and of 6 hours */
-    int64_t first_us;                  /* the oldest action that is known; 0 = there is none */
+struct hfd_trends {
+    struct hfd_trend_range day, week; /* bars of an hour, and of 6 hours */
+    int64_t first_us;                 /* the oldest action that is known; 0 = there is none */
     int64_t whole_since_us; /* older actions were not looked at (HFD_DAY_MAX); 0 = all were */
 };
 
 /** Reads it as of c->now_us. @return HFD_OK, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
-HFD_MUST_CHECK hfd_rc hfd_lately_read(const struct hfd_ctx *c, struct hfd_lately *out);
+HFD_MUST_CHECK hfd_rc hfd_trends_read(const struct hfd_ctx *c, struct hfd_trends *out);
 
 #define HFD_ORPHANS_MAX 1000 /* of each kind in one list */
 

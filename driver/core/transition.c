@@ -164,7 +164,7 @@ static hfd_rc count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state
 static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
                           struct hfd_resource_row *row, const struct hfd_move *move)
 {
-    const struct hfd_happening h = {
+    const struct hfd_history_entry h = {
         .from = from,
         .at_us = row->updated_us,
         .what = move->adopted ? HFD_SLICE("adopted") : hfd_history_word(from, move->to),
@@ -215,7 +215,7 @@ static hfd_rc resource_note_health(const struct hfd_ctx *c, const struct hfd_out
     struct line l = {.level = degraded ? HFD_LOG_WARN : HFD_LOG_INFO,
                      .message = degraded ? "resource degraded" : "resource recovered",
                      .op = "none"};
-    struct hfd_happening h = {
+    struct hfd_history_entry h = {
         .from = (enum hfd_state)row->state,
         .at_us = c->now_us,
         .what = hfd_slice_of(word),

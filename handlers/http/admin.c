@@ -310,7 +310,7 @@ struct making {
     struct hfd_arena *mem;
     struct hfd_backup_note note;
     struct hfd_backup_sum sum;
-    struct hfd_pieces pieces;
+    struct hfd_stream_body stream;
     hfd_slice piece;
     char *bytes; /* HFD_PIECE_BYTES */
     bool done;   /* the copy is whole */
@@ -380,14 +380,14 @@ static hfd_rc job_read(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static void send_copy(struct hfd_exchange *x, struct making *m)
 {
     struct hfd_reply reply = {
-        .status = 200, .content_type = "application/octet-stream", .pieces = &m->pieces};
+        .status = 200, .content_type = "application/octet-stream", .stream = &m->stream};
 
     m->note.bytes = hfd_backup_bytes(m->backup);
     hfd_backup_sum_init(&m->sum);
-    m->pieces = (struct hfd_pieces){.length = (size_t)m->note.bytes + HFD_BACKUP_NOTE_BYTES,
-                                    .read = job_read,
-                                    .arg = m,
-                                    .next = &m->piece};
+    m->stream = (struct hfd_stream_body){.length = (size_t)m->note.bytes + HFD_BACKUP_NOTE_BYTES,
+                                         .read = job_read,
+                                         .arg = m,
+                                         .next = &m->piece};
     HFD_LOG(HFD_LOG_INFO, "audit: backup made", HFD_LOG_INT("bytes", m->note.bytes),
             HFD_LOG_INT("resources", m->note.resources), HFD_LOG_STR("by", hfd_exchange_caller(x)));
     hfd_exchange_reply(x, &reply);

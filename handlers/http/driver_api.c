@@ -247,7 +247,7 @@ static void write_resource(struct hfd_exchange *x, struct command *cmd)
     cmd->verb = verb;
     hfd_exchange_wants(x, verb->wants != NULL ? run_wants : NULL);
     if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.mistakes : NULL);
+        hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.errors : NULL);
     else
         hfd_exchange_update(x, run, cmd, on_written);
 }
@@ -415,7 +415,7 @@ void hfd_validate_api(struct hfd_exchange *x)
     }
     rc = read_call(x, cmd, &err);
     if (rc != HFD_OK)
-        hfd_exchange_fail_fields(x, rc, &err, &cmd->input.mistakes);
+        hfd_exchange_fail_fields(x, rc, &err, &cmd->input.errors);
     else
         hfd_exchange_view_short(x, run_check, cmd, on_checked);
 }

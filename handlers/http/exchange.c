@@ -239,18 +239,18 @@ int64_t hfd_later_wait_us(const struct hfd_loop *loop, int64_t max_us)
 static void cut_short(struct hfd_exchange *x, const struct hfd_err *err)
 {
     HFD_LOG(HFD_LOG_WARN, "the answer is cut short", HFD_LOG_CSTR("reason", err->msg),
-            HFD_LOG_INT("sent", x->pieces_sent), HFD_LOG_INT("of", x->pieces->length));
+            HFD_LOG_INT("sent", x->stream_sent), HFD_LOG_INT("of", x->stream->length));
     x->req->http1_is_persistent = 0;
     h2o_send(x->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 
 static void send_piece(struct hfd_exchange *x)
 {
-    const hfd_slice piece = *x->pieces->next;
+    const hfd_slice piece = *x->stream->next;
 
-    HFD_ASSERT(piece.len > 0 && piece.len <= x->pieces->length - x->pieces_sent);
-    x->pieces_sent += piece.len;
-    hfd_conn_send(x->req, piece, x->pieces_sent == x->pieces->length);
+    HFD_ASSERT(piece.len > 0 && piece.len <= x->stream->length - x->stream_sent);
+    x->stream_sent += piece.len;
+    hfd_conn_send(x->req, piece, x->stream_sent == x->stream->length);
 }
 
 static void on_read(struct hfd_job *job)
@@ -273,7 +273,7 @@ static void read_next(struct hfd_exchange *x)
     struct hfd_err err;
 
     x->job = (struct hfd_job){
-        .fn = x->pieces->read, .arg = x->pieces->arg, .sink = &x->loop->sink, .done = on_read};
+        .fn = x->stream->read, .arg = x->stream->arg, .sink = &x->loop->sink, .done = on_read};
     x->job_out = x->viewing = true;
     x->refs++;
     if (hfd_store_view(hfd_exchange_app(x)->store, &x->job, &err) == HFD_OK)
@@ -301,10 +301,10 @@ void hfd_exchange_at_end(struct hfd_exchange *x, void (*fn)(void *arg), void *ar
 }
 
 /* Starts the response that is set up in the request of x, and reads the first piece. */
-static void pieces_start(struct hfd_exchange *x, const struct hfd_pieces *p)
+static void stream_start(struct hfd_exchange *x, const struct hfd_stream_body *p)
 {
     x->generator = (h2o_generator_t){.proceed = on_proceed, .stop = NULL};
-    x->pieces = p;
+    x->stream = p;
     h2o_start_response(x->req, &x->generator);
     read_next(x);
 }
@@ -465,7 +465,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     /* RFC 9110, 8.6 and 15.4.5: neither has a Content-Length. */
     const bool bare = reply->status == 204 || reply->status == 304;
     const bool has_body = reply->content_type != NULL && !bare;
-    const size_t bytes = reply->pieces != NULL ? reply->pieces->length : reply->body.len;
+    const size_t bytes = reply->stream != NULL ? reply->stream->length : reply->body.len;
     hfd_slice body = HFD_SLICE_NONE;
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
@@ -486,8 +486,8 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
                                           .listener = x->conn->listener->which});
     req->http1_is_persistent = stays_open(x, reply->status);
     if (has_body && x->view.method != HFD_METHOD_HEAD) {
-        if (reply->pieces != NULL) {
-            pieces_start(x, reply->pieces);
+        if (reply->stream != NULL) {
+            stream_start(x, reply->stream);
             return;
         }
         body = reply->body;

@@ -118,7 +118,7 @@ void hfd_exchange_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
  * A long body that reader threads read in pieces, one after the other. The next one is read when
  * the last one is written, so a slow client holds one piece only. In the memory of the exchange.
  */
-struct hfd_pieces {
+struct hfd_stream_body {
     size_t length;         /* of the body */
     hfd_txn_fn *read;      /* puts a piece into *next; an error cuts the answer short */
     void *arg;             /* for read */

@@ -23,9 +23,9 @@ struct hfd_exchange {
     unsigned refs; /* loop thread only */
     h2o_multithread_message_t message;
     struct hfd_sending sending;
-    h2o_generator_t generator;       /* of pieces */
-    const struct hfd_pieces *pieces; /* of the answer that is being sent; NULL = none */
-    size_t pieces_sent;              /* bytes */
+    h2o_generator_t generator;            /* of `stream` */
+    const struct hfd_stream_body *stream; /* of the answer that is being sent; NULL = none */
+    size_t stream_sent;                   /* bytes */
     struct hfd_loop *loop;
     struct hfd_conn *conn; /* valid while req is */
     h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */

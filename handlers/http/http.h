@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 struct hfd_exchange;
-struct hfd_pieces;
+struct hfd_stream_body;
 struct hfd_health_violations;
 struct hfd_violations;
 
@@ -49,13 +49,13 @@ struct hfd_reply {
     const char *content_type; /* static; NULL = no body */
     hfd_slice body;           /* in the exchange's arena, or static */
     bool has_cookie;
-    hfd_slice cookie;          /* Set-Humanitec-Driver-Cookie, may be empty */
-    int retry_after_s;         /* 0 = no header */
-    const char *allow;         /* 405 */
-    hfd_slice etag;            /* with its quotes; empty = none */
-    hfd_slice discarded;       /* why a report is; empty = no header */
-    const char *policy;        /* Content-Security-Policy of a page; NULL = none */
-    struct hfd_pieces *pieces; /* the body, in place of `body`; NULL = none */
+    hfd_slice cookie;               /* Set-Humanitec-Driver-Cookie, may be empty */
+    int retry_after_s;              /* 0 = no header */
+    const char *allow;              /* 405 */
+    hfd_slice etag;                 /* with its quotes; empty = none */
+    hfd_slice discarded;            /* why a report is; empty = no header */
+    const char *policy;             /* Content-Security-Policy of a page; NULL = none */
+    struct hfd_stream_body *stream; /* the body, in place of `body`; NULL = none */
 };
 
 struct hfd_route;

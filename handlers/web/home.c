@@ -42,14 +42,14 @@ static void counts(struct hfd_html *h, const struct hfd_web_page *p)
 }
 
 /* "orders in 24 h 336, an hour 14, until ready, p50 11 m, p95 19 m". */
-static void lately(struct hfd_html *h, const struct hfd_web_page *p)
+static void last_day(struct hfd_html *h, const struct hfd_web_page *p)
 {
-    const struct hfd_lately_bar *l = &p->lately.day.all;
+    const struct hfd_trend_bar *l = &p->trends.day.all;
     const int64_t tenths = (l->orders * 10 + 12) / 24;
 
     hfd_html_lit(h, "<ul class=\"counts\" aria-label=\"The last 24 hours\"><li>orders in 24 h <b>");
     hfd_html_count(h, l->orders);
-    hfd_html_str(h, p->lately.whole_since_us > h->now_us - HFD_LATELY_US ? " or more" : "");
+    hfd_html_str(h, p->trends.whole_since_us > h->now_us - HFD_DAY_US ? " or more" : "");
     hfd_html_lit(h, "</b></li><li>an hour <b>");
     hfd_html_count(h, tenths / 10);
     if (tenths < 100) {
@@ -490,12 +490,12 @@ static void listing(struct hfd_html *h, const struct hfd_web_page *p)
 struct plot {
     const char *what, *range, *bar; /* "Orders", "24 hours", "hour" */
     const char *colour;             /* class of the bars */
-    const struct hfd_lately_range *r;
-    size_t value, mark; /* offsets in struct hfd_lately_bar; mark 0 = none */
+    const struct hfd_trend_range *r;
+    size_t value, mark; /* offsets in struct hfd_trend_bar; mark 0 = none */
     bool is_time;
 };
 
-static int64_t value_at(const struct hfd_lately_bar *bar, size_t offset)
+static int64_t value_at(const struct hfd_trend_bar *bar, size_t offset)
 {
     int64_t value;
 
@@ -543,7 +543,7 @@ static void add_bars(struct hfd_html *h, const struct plot *p, int64_t top)
     const int64_t step = BARS / (int64_t)p->r->count;
 
     for (size_t i = 0; i < p->r->count; i++) {
-        const struct hfd_lately_bar *bar = &p->r->bars[i];
+        const struct hfd_trend_bar *bar = &p->r->bars[i];
         const int64_t value = value_at(bar, p->value), x = LEFT + 2 + (int64_t)i * step;
         const int64_t mark = p->mark != 0 ? value_at(bar, p->mark) : 0;
         const int64_t height = value * (BOTTOM - TOP) / top;
@@ -609,10 +609,10 @@ static void add_plot(struct hfd_html *h, const struct plot *p)
  * Adds the plots of orders, failures and times until ready, each over 24 hours and 7 days. A
  * sentence stands in the place of a plot without data.
  */
-static void over_time(struct hfd_html *h, const struct hfd_lately *l)
+static void over_time(struct hfd_html *h, const struct hfd_trends *l)
 {
 /* clang-format off */
-#define AT(member) offsetof(struct hfd_lately_bar, member)
+#define AT(member) offsetof(struct hfd_trend_bar, member)
 #define RANGE(range, bar, r) \
     {"Orders", range, bar, "bar", r, AT(orders), 0, false}, \
     {"Failures", range, bar, "bar fault", r, AT(failed), 0, false}, \
@@ -655,14 +655,14 @@ void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p)
     } else {
         hfd_html_lit(h, "<div class=\"top\"><div>");
         counts(h, p);
-        lately(h, p);
+        last_day(h, p);
         hfd_html_lit(h, "</div>");
         adapters(h, p);
         hfd_html_lit(h, "</div>");
         trouble(h, p);
         working(h, p);
         replicas(h, p);
-        over_time(h, &p->lately);
+        over_time(h, &p->trends);
         history(h, p);
         hfd_html_lit(h, "<p><a href=\"/?order=trouble\">All resources</a></p>");
     }

@@ -56,7 +56,7 @@ static hfd_rc read_history(const struct hfd_ctx *c, struct hfd_web_page *p)
     hfd_rc rc = hfd_feed_read(c, &q, &p->history);
 
     while (rc == HFD_OK && n < p->history.count &&
-           p->history.items[n].row.at_us >= p->now_us - HFD_LATELY_US)
+           p->history.items[n].row.at_us >= p->now_us - HFD_DAY_US)
         n++;
     p->history.count = n;
     return rc;
@@ -81,7 +81,7 @@ hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_adapters_read(&c, true, &p->adapters);
     if (rc == HFD_OK)
-        rc = hfd_lately_read(&c, &p->lately);
+        rc = hfd_trends_read(&c, &p->trends);
     if (rc == HFD_OK && p->app->keeper != NULL)
         rc = hfd_replicas_read(tx, p->now_us, p->mem, &p->replicas, err);
     return rc == HFD_OK ? read_history(&c, p) : rc;

@@ -35,7 +35,7 @@ struct hfd_web_page {
     struct hfd_orphans orphans;
     struct hfd_adapters_seen adapters;
     struct hfd_replicas_seen replicas; /* of a shared store; with SQLite there are none */
-    struct hfd_lately lately;
+    struct hfd_trends trends;
     struct hfd_feed history; /* the newest first, of the last 24 hours */
 
     /* The page of a resource. */

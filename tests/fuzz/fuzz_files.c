@@ -220,7 +220,7 @@ static void hypershift_order(hfd_slice in, struct hfd_arena *mem)
 {
     static struct hfd_hs_checker checker = {.defaults = {.namespace = {"clusters", 8}}};
     struct hfd_violations *found = hfd_arena_alloc(mem, sizeof(*found));
-    struct hfd_mistakes mistakes = {.found = found, .mem = mem};
+    struct hfd_input_errors errors = {.found = found, .mem = mem};
     struct hfd_hs_source source = {.defaults = &checker.defaults,
                                    .guresid = HFD_SLICE("g"),
                                    .cluster_id = HFD_SLICE("c"),
@@ -242,7 +242,7 @@ static void hypershift_order(hfd_slice in, struct hfd_arena *mem)
                                           .values = values,
                                           .secrets = json_object_get(values, "secrets")};
 
-        const hfd_rc rc = hfd_hs_order_check(&checker, &order, &mistakes, &err);
+        const hfd_rc rc = hfd_hs_order_check(&checker, &order, &errors, &err);
 
         HFD_ASSERT(rc == HFD_OK || rc == HFD_LIMIT || rc == HFD_NOMEM);
         source.secrets = order.secrets;

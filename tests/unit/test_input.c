@@ -351,10 +351,10 @@ static void assert_mistakes(struct fixture *fx, const char *body, const char *co
 
     assert_int_equal(parse_by(fx, &rules, 0, body), HFD_INVALID);
     for (; fields[n] != NULL; n++) {
-        assert_true(n < fx->in.mistakes.count);
-        assert_slice(fx->in.mistakes.items[n].field, fields[n]);
+        assert_true(n < fx->in.errors.count);
+        assert_slice(fx->in.errors.items[n].field, fields[n]);
     }
-    assert_int_equal(fx->in.mistakes.count, n);
+    assert_int_equal(fx->in.errors.count, n);
     assert_string_equal(fx->err.field, fields[0]);
 }
 
@@ -367,7 +367,7 @@ static void input_refuses_the_unknown(void **state)
     accept(fx,
            "{" CLUSTER ",\"id\":3,\"driver\":{\"x\":[],\"values\":{\"cluster_id\":\"\","
            "\"nodepool\":null,\"cluster\":{\"spec\":{\"any\":1},\"labels\":{\"any\":\"x\"}}}}}");
-    assert_int_equal(fx->in.mistakes.count, 0);
+    assert_int_equal(fx->in.errors.count, 0);
     assert_mistakes(fx,
                     "{" CLUSTER ",\"driver\":{\"values\":{\"y\":null,\"cluster_id\":\"a\","
                     "\"nodepool\":{},\"cluster\":{\"href\":1},\"nodepools\":[{\"kind\":1}]}}}",
@@ -406,7 +406,7 @@ static void input_tells_all_mistakes(void **state)
     hfd_buf_addc(&b, '\0');
     assert_int_equal(parse_by(fx, &rules, 0, hfd_buf_slice(&b).p), HFD_INVALID);
     hfd_buf_fini(&b);
-    assert_int_equal(fx->in.mistakes.count, HFD_VIOLATIONS_MAX);
+    assert_int_equal(fx->in.errors.count, HFD_VIOLATIONS_MAX);
 }
 
 /* A k8s-cluster without the outputs that the orchestrator needs is refused with what to set. */

@@ -65,7 +65,7 @@ struct reading {
     struct hfd_overview out;
     const char *id;
     struct hfd_detail detail;
-    struct hfd_lately lately;
+    struct hfd_trends trends;
     hfd_rc rc;
 };
 
@@ -662,21 +662,21 @@ static hfd_rc txn_lately(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct reading *r = arg;
     const struct hfd_ctx c = ctx_of(r->w, tx, err);
 
-    return hfd_lately_read(&c, &r->lately);
+    return hfd_trends_read(&c, &r->trends);
 }
 
-static void assert_lately(struct world *w, struct hfd_lately_bar want)
+static void assert_lately(struct world *w, struct hfd_trend_bar want)
 {
     struct reading r = {.w = w};
 
     if (hfd_store_read(w->reader, txn_lately, &r, &w->err) != HFD_OK)
         fail_msg("lately: %s", w->err.msg);
-    assert_int_equal(r.lately.day.all.orders, want.orders);
-    assert_int_equal(r.lately.day.all.failed, want.failed);
-    assert_int_equal(r.lately.day.all.finished, want.finished);
-    assert_int_equal(r.lately.day.all.median_us, want.median_us);
-    assert_int_equal(r.lately.day.all.p95_us, want.p95_us);
-    assert_int_equal(r.lately.whole_since_us, 0);
+    assert_int_equal(r.trends.day.all.orders, want.orders);
+    assert_int_equal(r.trends.day.all.failed, want.failed);
+    assert_int_equal(r.trends.day.all.finished, want.finished);
+    assert_int_equal(r.trends.day.all.median_us, want.median_us);
+    assert_int_equal(r.trends.day.all.p95_us, want.p95_us);
+    assert_int_equal(r.trends.whole_since_us, 0);
 }
 
 /*
@@ -687,12 +687,12 @@ static void the_last_day_is_counted(void **state)
 {
     struct world *w = *state;
 
-    assert_lately(w, (struct hfd_lately_bar){.orders = 0});
+    assert_lately(w, (struct hfd_trend_bar){.orders = 0});
     make_ready(w, "old", "red");
     wait_s(w, 86400);
-    assert_lately(w, (struct hfd_lately_bar){.orders = 1, .finished = 1});
+    assert_lately(w, (struct hfd_trend_bar){.orders = 1, .finished = 1});
     wait_s(w, 1);
-    assert_lately(w, (struct hfd_lately_bar){.orders = 0});
+    assert_lately(w, (struct hfd_trend_bar){.orders = 0});
     for (int i = 1; i <= 20; i++) {
         const char *id = hfd_arena_printf(&w->mem, "d%d", i).p;
 
@@ -700,18 +700,18 @@ static void the_last_day_is_counted(void **state)
         wait_s(w, i);
         world_succeed_all(w, id);
     }
-    assert_lately(w, (struct hfd_lately_bar){
+    assert_lately(w, (struct hfd_trend_bar){
                          .orders = 20, .finished = 20, .median_us = 10 * S, .p95_us = 19 * S});
     /* A change counts from its own order; what fails or waits has no time. */
     (void)world_put_ok(w, "old", body_of(w, "old", "red", "b"), NULL);
     wait_s(w, 100);
     world_succeed_all(w, "old");
     order(w, "waits", "red");
-    assert_lately(w, (struct hfd_lately_bar){
+    assert_lately(w, (struct hfd_trend_bar){
                          .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
     (void)world_delete_ok(w, "d3", NULL);
     world_succeed_all(w, "d3");
-    assert_lately(w, (struct hfd_lately_bar){
+    assert_lately(w, (struct hfd_trend_bar){
                          .orders = 22, .finished = 21, .median_us = 11 * S, .p95_us = 20 * S});
 }
 
@@ -720,7 +720,7 @@ static void each_bar_has_its_own(void **state)
 {
     struct world *w = *state;
     struct reading r = {.w = w};
-    const struct hfd_lately_bar *day = r.lately.day.bars, *week = r.lately.week.bars;
+    const struct hfd_trend_bar *day = r.trends.day.bars, *week = r.trends.week.bars;
 
     order(w, "a", "red");
     wait_s(w, 40);
@@ -736,8 +736,8 @@ static void each_bar_has_its_own(void **state)
     wait_s(w, 7200 - 20);
     (void)world_put_ok(w, "b", body_of(w, "b", "red", "b"), NULL);
     assert_int_equal(hfd_store_read(w->reader, txn_lately, &r, &w->err), HFD_OK);
-    assert_int_equal(r.lately.first_us, world_now(w) - (2 * 86400 + 7200 + 60) * S);
-    assert_int_equal(r.lately.day.count, 24);
+    assert_int_equal(r.trends.first_us, world_now(w) - (2 * 86400 + 7200 + 60) * S);
+    assert_int_equal(r.trends.day.count, 24);
     assert_int_equal(day[23].orders, 1);
     assert_int_equal(day[23].finished, 0);
     assert_int_equal(day[21].orders, 2);
@@ -747,8 +747,8 @@ static void each_bar_has_its_own(void **state)
     assert_int_equal(week[27].p95_us, 30 * S);
     assert_int_equal(week[19].orders, 1);
     assert_int_equal(week[19].p95_us, 40 * S);
-    assert_int_equal(r.lately.week.all.orders, 5);
-    assert_int_equal(r.lately.day.all.orders, 4);
+    assert_int_equal(r.trends.week.all.orders, 5);
+    assert_int_equal(r.trends.day.all.orders, 4);
 }
 
 int main(void)

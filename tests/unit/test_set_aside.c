@@ -10,22 +10,22 @@
 /* Work is set aside until its time, and only that work. */
 static void work_comes_back_at_its_time(void **state)
 {
-    struct hfd_set_aside a = {.count = 0};
+    struct hfd_skip_list a = {.count = 0};
 
     (void)state;
-    assert_true(hfd_set_aside_next_us(&a) == INT64_MAX);
-    assert_true(hfd_set_aside_add(&a, HFD_SLICE("res-1"), 100));
-    assert_true(hfd_set_aside_add(&a, HFD_SLICE(""), 50)); /* the lists of all in progress */
-    assert_true(hfd_set_aside_has(&a, HFD_SLICE("res-1")));
-    assert_true(hfd_set_aside_has(&a, HFD_SLICE("")));
-    assert_false(hfd_set_aside_has(&a, HFD_SLICE("res-")));
-    assert_int_equal(hfd_set_aside_next_us(&a), 50);
-    assert_false(hfd_set_aside_expire(&a, 49));
-    assert_true(hfd_set_aside_expire(&a, 50));
-    assert_false(hfd_set_aside_has(&a, HFD_SLICE("")));
-    assert_true(hfd_set_aside_has(&a, HFD_SLICE("res-1")));
-    assert_true(hfd_set_aside_expire(&a, 1000));
-    assert_false(hfd_set_aside_has(&a, HFD_SLICE("res-1")));
+    assert_true(hfd_skip_list_next_us(&a) == INT64_MAX);
+    assert_true(hfd_skip_list_add(&a, HFD_SLICE("res-1"), 100));
+    assert_true(hfd_skip_list_add(&a, HFD_SLICE(""), 50)); /* the lists of all in progress */
+    assert_true(hfd_skip_list_has(&a, HFD_SLICE("res-1")));
+    assert_true(hfd_skip_list_has(&a, HFD_SLICE("")));
+    assert_false(hfd_skip_list_has(&a, HFD_SLICE("res-")));
+    assert_int_equal(hfd_skip_list_next_us(&a), 50);
+    assert_false(hfd_skip_list_expire(&a, 49));
+    assert_true(hfd_skip_list_expire(&a, 50));
+    assert_false(hfd_skip_list_has(&a, HFD_SLICE("")));
+    assert_true(hfd_skip_list_has(&a, HFD_SLICE("res-1")));
+    assert_true(hfd_skip_list_expire(&a, 1000));
+    assert_false(hfd_skip_list_has(&a, HFD_SLICE("res-1")));
     assert_int_equal(a.count, 0);
 }
 
@@ -33,20 +33,20 @@ static void work_comes_back_at_its_time(void **state)
 static void room_is_bounded(void **state)
 {
     static const char longest[HFD_ASKED_ID_MAX + 1];
-    struct hfd_set_aside a = {.count = 0};
+    struct hfd_skip_list a = {.count = 0};
     char name[16];
 
     (void)state;
-    assert_false(hfd_set_aside_add(&a, (hfd_slice){longest, HFD_ASKED_ID_MAX + 1}, 1));
-    assert_true(hfd_set_aside_add(&a, (hfd_slice){longest, HFD_ASKED_ID_MAX}, 1));
-    for (int i = 1; i < HFD_SET_ASIDE_MAX; i++) {
+    assert_false(hfd_skip_list_add(&a, (hfd_slice){longest, HFD_ASKED_ID_MAX + 1}, 1));
+    assert_true(hfd_skip_list_add(&a, (hfd_slice){longest, HFD_ASKED_ID_MAX}, 1));
+    for (int i = 1; i < HFD_SKIP_LIST_MAX; i++) {
         (void)snprintf(name, sizeof(name), "res-%d", i);
-        assert_true(hfd_set_aside_add(&a, hfd_slice_of(name), i));
+        assert_true(hfd_skip_list_add(&a, hfd_slice_of(name), i));
     }
-    assert_false(hfd_set_aside_add(&a, HFD_SLICE("one-more"), 1));
-    assert_true(hfd_set_aside_expire(&a, HFD_SET_ASIDE_MAX - 2));
+    assert_false(hfd_skip_list_add(&a, HFD_SLICE("one-more"), 1));
+    assert_true(hfd_skip_list_expire(&a, HFD_SKIP_LIST_MAX - 2));
     assert_int_equal(a.count, 1);
-    assert_true(hfd_set_aside_has(&a, hfd_slice_of(name)));
+    assert_true(hfd_skip_list_has(&a, hfd_slice_of(name)));
 }
 
 int main(void)

@@ -209,9 +209,9 @@ hfd_slice hfd_hs_order_field(const json_t *spec, bool of_pool, hfd_slice field,
 struct check {
     const struct hfd_hs_checker *checker;
     const struct hfd_ordered *order;
-    struct hfd_mistakes *mistakes;
+    struct hfd_input_errors *errors;
     struct hfd_err *err;
-    hfd_rc rc; /* the first failure; mistakes are none */
+    hfd_rc rc; /* the first failure; errors of the input are none */
 };
 
 /* A spec in the order. */
@@ -227,7 +227,7 @@ static void mistake(struct check *c, const char *path, const char *field, const 
 
     (void)snprintf(whole, sizeof(whole), "%s%s%s", path, field[0] != '\0' ? "." : "", field);
     if (c->rc == HFD_OK)
-        c->rc = hfd_mistakes_add(c->mistakes, HFD_INVALID, whole, "%s", what);
+        c->rc = hfd_input_errors_add(c->errors, HFD_INVALID, whole, "%s", what);
 }
 
 static void check_schema(struct check *c, const struct hfd_schema *schema, const char *path,
@@ -239,8 +239,8 @@ static void check_schema(struct check *c, const struct hfd_schema *schema, const
 
     if (c->rc != HFD_OK || !json_is_object(spec))
         return;
-    rc = hfd_schema_validate_numbers(&use, spec, c->mistakes->mem, &found, c->err);
-    c->rc = hfd_mistakes_add_all(c->mistakes, rc, &found);
+    rc = hfd_schema_validate_numbers(&use, spec, c->errors->mem, &found, c->err);
+    c->rc = hfd_input_errors_add_all(c->errors, rc, &found);
 }
 
 /* ---- platforms ---- */
@@ -566,9 +566,9 @@ static void check_secrets(struct check *c)
 }
 
 hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_ordered *order,
-                          struct hfd_mistakes *mistakes, struct hfd_err *err)
+                          struct hfd_input_errors *errors, struct hfd_err *err)
 {
-    struct check c = {.checker = ctx, .order = order, .mistakes = mistakes, .err = err};
+    struct check c = {.checker = ctx, .order = order, .errors = errors, .err = err};
     const char *type =
         order->cluster_spec != NULL ? hfd_hs_platform_type(order->cluster_spec) : NULL;
     json_t *spec;
@@ -747,7 +747,7 @@ static hfd_rc admit_check_pool(const struct hfd_hs_checker *checker, const struc
                                const struct hfd_input *in, const struct hfd_fleet_row *cluster)
 {
     struct hfd_violations found = {.count = 0};
-    struct hfd_mistakes mistakes = {.found = &found, .mem = c->mem};
+    struct hfd_input_errors errors = {.found = &found, .mem = c->mem};
     struct hfd_ordered order = {.kind = HFD_KIND_NODEPOOL, .cluster_name = cluster->name};
     json_t *spec = NULL, *of_cluster = NULL;
     hfd_rc rc = hfd_json_parse(in->nodepools[0].spec, &spec, c->err);
@@ -757,11 +757,11 @@ static hfd_rc admit_check_pool(const struct hfd_hs_checker *checker, const struc
     if (rc == HFD_OK) {
         order.cluster_spec = of_cluster;
         order.values = json_pack("{s:{s:O}}", "nodepool", "spec", spec);
-        rc = order.values != NULL ? hfd_hs_order_check(checker, &order, &mistakes, c->err)
+        rc = order.values != NULL ? hfd_hs_order_check(checker, &order, &errors, c->err)
                                   : hfd_fail_nomem(c->err, "check a nodepool");
     }
     if (rc == HFD_OK)
-        rc = hfd_mistakes_result(&mistakes, c->err);
+        rc = hfd_input_errors_result(&errors, c->err);
     json_decref(order.values);
     json_decref(spec);
     json_decref(of_cluster);

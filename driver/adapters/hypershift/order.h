@@ -61,7 +61,7 @@ struct hfd_hs_checker {
 
 /** Checks an order: an hfd_order_check_fn whose context is a struct hfd_hs_checker. */
 HFD_MUST_CHECK hfd_rc hfd_hs_order_check(const void *ctx, const struct hfd_ordered *order,
-                                         struct hfd_mistakes *mistakes, struct hfd_err *err);
+                                         struct hfd_input_errors *errors, struct hfd_err *err);
 
 /**
  * The field of an order that a field of the object is made of, as the order has it:

@@ -328,7 +328,7 @@ static json_t *order_of(const struct hfd_hs_work *w)
 static enum hfd_step_end check_spec(struct hfd_hs_work *w)
 {
     struct hfd_violations found = {.count = 0};
-    struct hfd_mistakes mistakes = {.found = &found, .mem = w->mem};
+    struct hfd_input_errors errors = {.found = &found, .mem = w->mem};
     json_t *values = order_of(w);
     const struct hfd_ordered order = {.kind = w->row.kind,
                                       .cluster_name = w->cluster.name,
@@ -341,7 +341,7 @@ static enum hfd_step_end check_spec(struct hfd_hs_work *w)
     hfd_rc rc = HFD_NOMEM;
 
     if (values != NULL)
-        rc = hfd_hs_order_check(w->checker, &order, &mistakes, NULL);
+        rc = hfd_hs_order_check(w->checker, &order, &errors, NULL);
     json_decref(values);
     if (rc != HFD_OK)
         return hfd_hs_out_of_memory(w);

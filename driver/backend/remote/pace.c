@@ -132,11 +132,11 @@ int64_t hfd_rate_next_us(const struct hfd_rate *r, int64_t now_us)
     return missing_us > 0 ? now_us + missing_us : now_us;
 }
 
-bool hfd_set_aside_add(struct hfd_set_aside *a, hfd_slice guresid, int64_t until_us)
+bool hfd_skip_list_add(struct hfd_skip_list *a, hfd_slice guresid, int64_t until_us)
 {
     struct hfd_asked_id *id;
 
-    if (a->count == HFD_SET_ASIDE_MAX || guresid.len > HFD_ASKED_ID_MAX)
+    if (a->count == HFD_SKIP_LIST_MAX || guresid.len > HFD_ASKED_ID_MAX)
         return false;
     id = &a->items[a->count].id;
     id->len = guresid.len;
@@ -146,7 +146,7 @@ bool hfd_set_aside_add(struct hfd_set_aside *a, hfd_slice guresid, int64_t until
     return true;
 }
 
-bool hfd_set_aside_has(const struct hfd_set_aside *a, hfd_slice guresid)
+bool hfd_skip_list_has(const struct hfd_skip_list *a, hfd_slice guresid)
 {
     for (size_t i = 0; i < a->count; i++)
         if (hfd_slice_eq((hfd_slice){a->items[i].id.text, a->items[i].id.len}, guresid))
@@ -154,7 +154,7 @@ bool hfd_set_aside_has(const struct hfd_set_aside *a, hfd_slice guresid)
     return false;
 }
 
-bool hfd_set_aside_expire(struct hfd_set_aside *a, int64_t now_us)
+bool hfd_skip_list_expire(struct hfd_skip_list *a, int64_t now_us)
 {
     const size_t before = a->count;
 
@@ -165,7 +165,7 @@ bool hfd_set_aside_expire(struct hfd_set_aside *a, int64_t now_us)
     return a->count != before;
 }
 
-int64_t hfd_set_aside_next_us(const struct hfd_set_aside *a)
+int64_t hfd_skip_list_next_us(const struct hfd_skip_list *a)
 {
     int64_t next_us = INT64_MAX;
 

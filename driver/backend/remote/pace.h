@@ -92,24 +92,24 @@ int64_t hfd_rate_next_us(const struct hfd_rate *r, int64_t now_us);
  * take the place of other work. Thread: its owner.
  */
 
-#define HFD_SET_ASIDE_MAX 64
+#define HFD_SKIP_LIST_MAX 64
 
-struct hfd_set_aside {
+struct hfd_skip_list {
     struct {
         struct hfd_asked_id id; /* len 0 = the lists of all in progress */
         int64_t until_us;       /* monotonic */
-    } items[HFD_SET_ASIDE_MAX];
+    } items[HFD_SKIP_LIST_MAX];
     size_t count;
 };
 
 /** Sets work aside until then. @return false: there is no room */
-bool hfd_set_aside_add(struct hfd_set_aside *a, hfd_slice guresid, int64_t until_us);
+bool hfd_skip_list_add(struct hfd_skip_list *a, hfd_slice guresid, int64_t until_us);
 /** Returns whether the work is set aside. */
-bool hfd_set_aside_has(const struct hfd_set_aside *a, hfd_slice guresid);
+bool hfd_skip_list_has(const struct hfd_skip_list *a, hfd_slice guresid);
 /** Ends what is over. @return whether anything ended */
-bool hfd_set_aside_expire(struct hfd_set_aside *a, int64_t now_us);
+bool hfd_skip_list_expire(struct hfd_skip_list *a, int64_t now_us);
 /** The time at which the first one ends; INT64_MAX = nothing is set aside. */
-int64_t hfd_set_aside_next_us(const struct hfd_set_aside *a);
+int64_t hfd_skip_list_next_us(const struct hfd_skip_list *a);
 
 /*
  * How the driver works with a remote HyperFleet: the label of this server, how often it asks, and

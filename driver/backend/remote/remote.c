@@ -328,7 +328,7 @@ static void set_aside(struct hfd_remote *r, const struct hfd_remote_work *work, 
 {
     const int64_t now_us = remote_mono_us(r);
 
-    if (!hfd_set_aside_add(&r->aside, work->guresid, now_us + for_us))
+    if (!hfd_skip_list_add(&r->aside, work->guresid, now_us + for_us))
         r->pause_until_us = now_us + PAUSE_US;
 }
 
@@ -609,7 +609,7 @@ static int64_t wait_us(struct hfd_remote *r)
         if (r->slots[i].state == SLOT_ANSWERED || r->slots[i].state == SLOT_ASK)
             sooner(&wait, r->slots[i].state == SLOT_ASK ? 0 : STORE_BUSY_WAIT_US);
     if (r->aside.count > 0)
-        sooner(&wait, hfd_set_aside_next_us(&r->aside) - now_us);
+        sooner(&wait, hfd_skip_list_next_us(&r->aside) - now_us);
     return wait > 0 ? wait : 0;
 }
 
@@ -639,7 +639,7 @@ static void *run(void *arg)
         if (atomic_exchange(&r->woken, false))
             r->may_be_due = true;
         remote_hurry_polled(r);
-        if (hfd_set_aside_expire(&r->aside, remote_mono_us(r)))
+        if (hfd_skip_list_expire(&r->aside, remote_mono_us(r)))
             r->may_be_due = true;
         remote_count_due(r);
         remote_begin_due(r);
@@ -797,7 +797,7 @@ static void begin(struct hfd_remote *r, struct due *d)
     bool more = d->found.count == d->query.limit;
 
     for (size_t i = 0; i < d->found.count; i++) {
-        if (hfd_set_aside_has(&r->aside, d->found.works[i].guresid) ||
+        if (hfd_skip_list_has(&r->aside, d->found.works[i].guresid) ||
             slots_run(r, &d->found.works[i]))
             continue;
         if (r->busy_slots == r->slot_count || !hfd_breaker_begin(&r->breaker, remote_mono_us(r))) {

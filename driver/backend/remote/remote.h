@@ -84,7 +84,7 @@ struct hfd_remote {
     int64_t due_us;  /* wall clock: when something will be due */
     int64_t read_us; /* monotonic: when that was last read */
     int64_t order;   /* of the last slot that became READY */
-    struct hfd_set_aside aside;
+    struct hfd_skip_list aside;
     int64_t pause_until_us; /* monotonic: no work is begun before */
     bool counted;
     int64_t counted_us; /* monotonic */

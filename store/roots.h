@@ -1,6 +1,6 @@
 /*
  * Roots: the locks of a job where groups of several servers write at the same time. A job that
- * names its roots in hfd_job.wants runs beside all that have other roots. A job that names none
+ * names its roots in hfd_job.prefetch runs beside all that have other roots. A job that names none
  * runs alone.
  *
  * A cluster is one root with all its nodepools: that of its driver resource, else its own. A

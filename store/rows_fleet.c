@@ -228,12 +228,12 @@ hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return hfd_kept_get(tx, &fleet_form, &(struct hfd_unit_key){id, HFD_SLICE_NONE}, mem, out, err);
 }
 
-hfd_rc hfd_fleet_row_want(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
-                          struct hfd_err *err)
+hfd_rc hfd_fleet_row_prefetch(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
+                              struct hfd_err *err)
 {
-    return hfd_unit_want(
+    return hfd_unit_prefetch(
         tx,
-        &(struct hfd_unit_want){
+        &(struct hfd_unit_prefetch){
             .form = &fleet_form, .query = &sql_fleet_of, .firsts = ids, .count = count},
         err);
 }

@@ -63,9 +63,9 @@ struct hfd_pending_query {
 /** @return HFD_OK, HFD_NOT_FOUND, HFD_NOMEM, HFD_IO, HFD_CORRUPT */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_get(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem,
                                         struct hfd_fleet_row *out, struct hfd_err *err);
-/** Reads rows together, for the hfd_fleet_row_get that follow: hfd_unit_want. */
-HFD_MUST_CHECK hfd_rc hfd_fleet_row_want(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
-                                         struct hfd_err *err);
+/** Reads rows together, for the hfd_fleet_row_get that follow: hfd_unit_prefetch. */
+HFD_MUST_CHECK hfd_rc hfd_fleet_row_prefetch(struct hfd_txn *tx, const hfd_slice *ids, size_t count,
+                                             struct hfd_err *err);
 /** As get, by the resource's number. */
 HFD_MUST_CHECK hfd_rc hfd_fleet_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                                        struct hfd_fleet_row *out, struct hfd_err *err);

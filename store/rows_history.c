@@ -216,8 +216,8 @@ static hfd_rc find_beyond(struct hfd_txn *tx, const struct hfd_history_subject *
                             0, out, err);
 }
 
-hfd_rc hfd_history_row_wants(struct hfd_txn *tx, const struct hfd_history_subject *subject,
-                             int64_t keep, struct hfd_err *err)
+hfd_rc hfd_history_row_prefetch(struct hfd_txn *tx, const struct hfd_history_subject *subject,
+                                int64_t keep, struct hfd_err *err)
 {
     int64_t unused;
 

@@ -65,10 +65,10 @@ struct hfd_history_subject {
     hfd_slice id;
 };
 
-/** Reads what hfd_history_row_add will read of this subject, and drops it: hfd_job.wants. */
-HFD_MUST_CHECK hfd_rc hfd_history_row_wants(struct hfd_txn *tx,
-                                            const struct hfd_history_subject *subject, int64_t keep,
-                                            struct hfd_err *err);
+/** Reads what hfd_history_row_add will read of this subject, and drops it: hfd_job.prefetch. */
+HFD_MUST_CHECK hfd_rc hfd_history_row_prefetch(struct hfd_txn *tx,
+                                               const struct hfd_history_subject *subject,
+                                               int64_t keep, struct hfd_err *err);
 
 /**
  * Lists the history of a subject, oldest first. A resource that is there begins with its creation.

@@ -210,16 +210,16 @@ hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_id, struct hfd_a
     return rc;
 }
 
-hfd_rc hfd_report_row_want(struct hfd_txn *tx, const hfd_slice *fleet_ids, size_t count,
-                           struct hfd_err *err)
+hfd_rc hfd_report_row_prefetch(struct hfd_txn *tx, const hfd_slice *fleet_ids, size_t count,
+                               struct hfd_err *err)
 {
-    return hfd_unit_want(tx,
-                         &(struct hfd_unit_want){.form = &report_form,
-                                                 .query = &sql_report_heads_of,
-                                                 .firsts = fleet_ids,
-                                                 .count = count,
-                                                 .heads = true},
-                         err);
+    return hfd_unit_prefetch(tx,
+                             &(struct hfd_unit_prefetch){.form = &report_form,
+                                                         .query = &sql_report_heads_of,
+                                                         .firsts = fleet_ids,
+                                                         .count = count,
+                                                         .heads = true},
+                             err);
 }
 
 hfd_rc hfd_report_row_get(struct hfd_txn *tx, const struct hfd_report_key *key,

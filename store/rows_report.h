@@ -55,8 +55,8 @@ HFD_MUST_CHECK hfd_rc hfd_report_row_heads(struct hfd_txn *tx, hfd_slice fleet_i
                                            struct hfd_arena *mem, struct hfd_report_list *out,
                                            struct hfd_err *err);
 /** Reads the heads of many lists together, for the hfd_report_row_heads that follow. */
-HFD_MUST_CHECK hfd_rc hfd_report_row_want(struct hfd_txn *tx, const hfd_slice *fleet_ids,
-                                          size_t count, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_report_row_prefetch(struct hfd_txn *tx, const hfd_slice *fleet_ids,
+                                              size_t count, struct hfd_err *err);
 /** Reads the whole report of one adapter. @return HFD_NOT_FOUND */
 HFD_MUST_CHECK hfd_rc hfd_report_row_get(struct hfd_txn *tx, const struct hfd_report_key *key,
                                          struct hfd_arena *mem, struct hfd_report_row *out,

@@ -265,8 +265,8 @@ hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_ar
 }
 
 /* Keeps the rows of numbers. @param guresids  gives theirs, in mem */
-static hfd_rc want_at(struct hfd_txn *tx, struct hfd_resource_want *w, struct hfd_arena *mem,
-                      struct hfd_err *err)
+static hfd_rc prefetch_at(struct hfd_txn *tx, struct hfd_resource_prefetch *w,
+                          struct hfd_arena *mem, struct hfd_err *err)
 {
     struct hfd_row_list list;
     struct hfd_buf json;
@@ -300,8 +300,8 @@ static hfd_rc want_at(struct hfd_txn *tx, struct hfd_resource_want *w, struct hf
 }
 
 /* HyperFleet's rows of kept parts, and reports on them. */
-static hfd_rc want_fleet(struct hfd_txn *tx, bool reports, struct hfd_arena *mem,
-                         struct hfd_err *err)
+static hfd_rc prefetch_fleet(struct hfd_txn *tx, bool reports, struct hfd_arena *mem,
+                             struct hfd_err *err)
 {
     size_t count = 0;
     hfd_slice *ids;
@@ -316,34 +316,34 @@ static hfd_rc want_fleet(struct hfd_txn *tx, bool reports, struct hfd_arena *mem
     for (const struct hfd_kept *k = tx->unit->tables[HFD_UNIT_PART]; k != NULL; k = k->in_table)
         if (k->row != NULL)
             ids[count++] = k->key.second;
-    rc = hfd_fleet_row_want(tx, ids, count, err);
-    return rc == HFD_OK && reports ? hfd_report_row_want(tx, ids, count, err) : rc;
+    rc = hfd_fleet_row_prefetch(tx, ids, count, err);
+    return rc == HFD_OK && reports ? hfd_report_row_prefetch(tx, ids, count, err) : rc;
 }
 
-hfd_rc hfd_resource_row_want(struct hfd_txn *tx, const struct hfd_resource_want *want,
-                             struct hfd_arena *mem, struct hfd_err *err)
+hfd_rc hfd_resource_row_prefetch(struct hfd_txn *tx, const struct hfd_resource_prefetch *want,
+                                 struct hfd_arena *mem, struct hfd_err *err)
 {
-    struct hfd_resource_want w = *want;
+    struct hfd_resource_prefetch w = *want;
     hfd_rc rc = HFD_OK;
 
     if (tx->unit == NULL || w.count == 0)
         return HFD_OK;
     if (w.seqs != NULL)
-        rc = want_at(tx, &w, mem, err);
+        rc = prefetch_at(tx, &w, mem, err);
     else
-        rc = hfd_unit_want(tx,
-                           &(struct hfd_unit_want){.form = &resource_form,
-                                                   .query = &sql_resources_of,
-                                                   .firsts = w.guresids,
-                                                   .count = w.count},
-                           err);
+        rc = hfd_unit_prefetch(tx,
+                               &(struct hfd_unit_prefetch){.form = &resource_form,
+                                                           .query = &sql_resources_of,
+                                                           .firsts = w.guresids,
+                                                           .count = w.count},
+                               err);
     if (rc == HFD_OK)
-        rc = hfd_unit_want(
+        rc = hfd_unit_prefetch(
             tx,
-            &(struct hfd_unit_want){
+            &(struct hfd_unit_prefetch){
                 .form = &part_form, .query = &sql_parts_of, .firsts = w.guresids, .count = w.count},
             err);
-    return rc == HFD_OK ? want_fleet(tx, w.reports, mem, err) : rc;
+    return rc == HFD_OK ? prefetch_fleet(tx, w.reports, mem, err) : rc;
 }
 
 hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,

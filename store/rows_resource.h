@@ -46,7 +46,7 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_get(struct hfd_txn *tx, hfd_slice guresid
                                            struct hfd_arena *mem, struct hfd_resource_row *out,
                                            struct hfd_err *err);
 /** Driver resources of which a list will tell: by their numbers, or by their GUResIDs. */
-struct hfd_resource_want {
+struct hfd_resource_prefetch {
     const int64_t *seqs; /* NULL = by guresids */
     const hfd_slice *guresids;
     size_t count;
@@ -55,12 +55,12 @@ struct hfd_resource_want {
 
 /**
  * Reads driver resources, their parts and HyperFleet's rows of these together, for the reads by key
- * that follow: hfd_unit_want.
+ * that follow: hfd_unit_prefetch.
  * @param mem  for what it needs meanwhile
  */
-HFD_MUST_CHECK hfd_rc hfd_resource_row_want(struct hfd_txn *tx,
-                                            const struct hfd_resource_want *want,
-                                            struct hfd_arena *mem, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_resource_row_prefetch(struct hfd_txn *tx,
+                                                const struct hfd_resource_prefetch *want,
+                                                struct hfd_arena *mem, struct hfd_err *err);
 /** As get, by the resource's number. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *mem,
                                           struct hfd_resource_row *out, struct hfd_err *err);

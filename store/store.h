@@ -88,10 +88,10 @@ struct hfd_job {
     bool apart;            /* the writer's: it failed after it had written */
     bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
-    hfd_txn_fn *wants; /* names the roots of fn (store/roots.h), reads what fn will read, and drops
-                          it; may be NULL. Its outcome is not used, and it is not called by an
+    hfd_txn_fn *prefetch; /* names the roots of fn (store/roots.h), reads what fn will read, and
+                          drops it; may be NULL. Its outcome is not used, and it is not called by an
                           engine that does not gather */
-    void *arg;         /* owned with the job; the submitting loop must not free what it points to */
+    void *arg; /* owned with the job; the submitting loop must not free what it points to */
     struct hfd_sink *sink;
     void (*done)(struct hfd_job *job); /* called by the sink's loop */
     hfd_rc rc;                         /* the outcome: fn's, or HFD_IO when the commit failed */
@@ -188,7 +188,7 @@ HFD_MUST_CHECK hfd_rc hfd_store_point(struct hfd_store *store, struct hfd_job *j
 HFD_MUST_CHECK hfd_rc hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, void *arg,
                                             struct hfd_err *err);
 
-/** The same for a job with fn, arg and wants. Its sink is set. */
+/** The same for a job with fn, arg and prefetch. Its sink is set. */
 HFD_MUST_CHECK hfd_rc hfd_store_job_wait(struct hfd_store *store, struct hfd_job *job,
                                          struct hfd_err *err);
 

@@ -369,7 +369,7 @@ hfd_rc hfd_unit_list(struct hfd_txn *tx, const struct hfd_unit_list *list, struc
 }
 
 /* Keeps the rows of one list, or the row of one key, of those that were read. */
-static void keep_of(struct hfd_txn *tx, const struct hfd_unit_want *want, hfd_slice first,
+static void keep_of(struct hfd_txn *tx, const struct hfd_unit_prefetch *want, hfd_slice first,
                     const struct hfd_row_list *rows)
 {
     const struct hfd_unit_key key = {first, HFD_SLICE_NONE};
@@ -395,7 +395,8 @@ static void keep_of(struct hfd_txn *tx, const struct hfd_unit_want *want, hfd_sl
     }
 }
 
-static bool is_known(const struct hfd_txn *tx, const struct hfd_unit_want *want, hfd_slice first)
+static bool is_known(const struct hfd_txn *tx, const struct hfd_unit_prefetch *want,
+                     hfd_slice first)
 {
     const struct hfd_unit_key key = {first, HFD_SLICE_NONE};
 
@@ -403,7 +404,8 @@ static bool is_known(const struct hfd_txn *tx, const struct hfd_unit_want *want,
                                        : find(tx->unit, want->form, &key, false) != NULL;
 }
 
-hfd_rc hfd_unit_want(struct hfd_txn *tx, const struct hfd_unit_want *want, struct hfd_err *err)
+hfd_rc hfd_unit_prefetch(struct hfd_txn *tx, const struct hfd_unit_prefetch *want,
+                         struct hfd_err *err)
 {
     struct hfd_row_list rows;
     struct hfd_arena mem;

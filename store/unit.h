@@ -137,7 +137,7 @@ struct hfd_unit_list {
 HFD_MUST_CHECK hfd_rc hfd_unit_list(struct hfd_txn *tx, const struct hfd_unit_list *list,
                                     struct hfd_row_list *out, struct hfd_err *err);
 /** Rows of many keys that are read together. */
-struct hfd_unit_want {
+struct hfd_unit_prefetch {
     const struct hfd_unit_form *form;
     struct hfd_query *query; /* its parameter is a JSON array of the first texts */
     const hfd_slice *firsts;
@@ -149,8 +149,8 @@ struct hfd_unit_want {
  * Reads rows of many keys by one statement and keeps them, for the reads that follow. It does
  * nothing without a unit of work. Rows that find no room are read again, one by one.
  */
-HFD_MUST_CHECK hfd_rc hfd_unit_want(struct hfd_txn *tx, const struct hfd_unit_want *want,
-                                    struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_unit_prefetch(struct hfd_txn *tx, const struct hfd_unit_prefetch *want,
+                                        struct hfd_err *err);
 /** Notes that all rows with this first text are gone from the database. */
 void hfd_unit_lose_all(struct hfd_txn *tx, const struct hfd_unit_form *form, hfd_slice first);
 

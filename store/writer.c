@@ -329,7 +329,7 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
  * Begins a group: notes what its jobs will read, so that the engine reads it at once. A failure is
  * of no account: the job itself meets it.
  */
-static hfd_rc want_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_err *err)
+static hfd_rc prefetch_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_err *err)
 {
     struct hfd_err unused;
     bool again;
@@ -340,8 +340,8 @@ static hfd_rc want_all(struct hfd_writer *w, struct hfd_job *list, struct hfd_er
     for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job)) {
         struct hfd_txn tx = begin_job(w);
 
-        if (!job->apart && job->wants != NULL)
-            (void)job->wants(&tx, job->arg, &unused);
+        if (!job->apart && job->prefetch != NULL)
+            (void)job->prefetch(&tx, job->arg, &unused);
         if (job->apart || tx.rooted)
             continue;
         w->rooted = false;
@@ -391,7 +391,7 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     *spoiler = NULL;
     if (rc != HFD_OK)
         return rc;
-    rc = want_all(w, list, err);
+    rc = prefetch_all(w, list, err);
     while (rc == HFD_OK && again) {
         rc = run_each(w, list, spoiler, err);
         if (rc == HFD_OK)

@@ -279,14 +279,14 @@ static hfd_rc tell(const struct hfd_ctx *c, struct hfd_feed_entry *out)
 static hfd_rc tell_all(const struct hfd_ctx *c, struct hfd_feed *out)
 {
     hfd_slice *guresids = hfd_arena_array(c->mem, out->count + 1, sizeof(*guresids));
-    const struct hfd_resource_want want = {.guresids = guresids, .count = out->count};
+    const struct hfd_resource_prefetch want = {.guresids = guresids, .count = out->count};
     hfd_rc rc;
 
     if (guresids == NULL)
         return hfd_fail_nomem(c->err, "read the event feed");
     for (size_t i = 0; i < out->count; i++)
         guresids[i] = out->items[i].row.id;
-    rc = hfd_resource_row_want(c->tx, &want, c->mem, c->err);
+    rc = hfd_resource_row_prefetch(c->tx, &want, c->mem, c->err);
     for (size_t i = 0; rc == HFD_OK && i < out->count; i++) {
         struct hfd_feed_entry *e = &out->items[i];
 

@@ -590,7 +590,7 @@ static hfd_rc fill_places(const struct hfd_ctx *c, const struct best *b, size_t 
 {
     hfd_rc rc = HFD_OK;
 
-    struct hfd_resource_want want = {.count = b->count < max ? b->count : max};
+    struct hfd_resource_prefetch want = {.count = b->count < max ? b->count : max};
     int64_t *seqs = hfd_arena_array(c->mem, want.count + 1, sizeof(*seqs));
 
     *out = hfd_arena_array(c->mem, max + 1, sizeof(**out));
@@ -599,7 +599,7 @@ static hfd_rc fill_places(const struct hfd_ctx *c, const struct best *b, size_t 
     for (size_t i = 0; i < want.count; i++)
         seqs[i] = b->places[i].seq;
     want.seqs = seqs;
-    rc = hfd_resource_row_want(c->tx, &want, c->mem, c->err);
+    rc = hfd_resource_row_prefetch(c->tx, &want, c->mem, c->err);
     for (*count = 0; rc == HFD_OK && *count < b->count && *count < max;) {
         struct hfd_resource_row row;
 

@@ -608,7 +608,7 @@ static struct hfd_backend_orphan_query orphans_of(const struct hfd_ctx *c,
 }
 
 /* For a part that has no row yet: orphans of the resource, and the row that has the name. */
-hfd_rc hfd_apply_wants(const struct hfd_ctx *c, const struct hfd_call *call)
+hfd_rc hfd_apply_prefetch(const struct hfd_ctx *c, const struct hfd_call *call)
 {
     const struct hfd_input *in = call->input;
     const struct hfd_backend_orphan_query query = orphans_of(c, call, in->kind);

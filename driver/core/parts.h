@@ -115,6 +115,6 @@ HFD_MUST_CHECK hfd_rc hfd_parts_preview(const struct hfd_ctx *c, const struct hf
                                         bool *anew);
 
 /** Notes what a PUT of new parts will read. Its outcome means nothing. */
-HFD_MUST_CHECK hfd_rc hfd_apply_wants(const struct hfd_ctx *c, const struct hfd_call *call);
+HFD_MUST_CHECK hfd_rc hfd_apply_prefetch(const struct hfd_ctx *c, const struct hfd_call *call);
 
 #endif

@@ -18,7 +18,7 @@
 #include "driver/core/waiting.h"
 #include "store/roots.h"
 #include "store/rows_resource.h"
-#include "store/rows_wants.h"
+#include "store/rows_prefetch.h"
 
 /* ---- answer ---- */
 
@@ -724,9 +724,10 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     return refused ? answer_refusal(&c, &f.row, out) : start_delete(&c, call, &f.row, out);
 }
 
-/* ---- wants ---- */
+/* ---- prefetch ---- */
 
-hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err)
+hfd_rc hfd_resource_put_prefetch(struct hfd_txn *tx, const struct hfd_call *call,
+                                 struct hfd_err *err)
 {
     const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     hfd_rc rc = hfd_root_resource(tx, call->guresid, err);
@@ -736,17 +737,17 @@ hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call, s
     if (rc == HFD_OK && call->input->cluster_id.len > 0)
         rc = hfd_root_fleet(tx, call->input->cluster_id, err);
     if (rc == HFD_OK)
-        rc = hfd_wants_resource(tx, call->guresid, err);
-    return rc == HFD_OK ? hfd_apply_wants(&c, call) : rc;
+        rc = hfd_prefetch_resource(tx, call->guresid, err);
+    return rc == HFD_OK ? hfd_apply_prefetch(&c, call) : rc;
 }
 
-hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
-                                 struct hfd_err *err)
+hfd_rc hfd_resource_delete_prefetch(struct hfd_txn *tx, const struct hfd_call *call,
+                                    struct hfd_err *err)
 {
     const struct hfd_history_subject subject = {HFD_ABOUT_RESOURCE, call->guresid};
     hfd_rc rc = hfd_root_resource(tx, call->guresid, err);
 
     if (rc == HFD_OK)
-        rc = hfd_wants_deletion(tx, call->guresid, err);
-    return rc == HFD_OK ? hfd_history_row_wants(tx, &subject, HFD_HISTORY_MAX, err) : rc;
+        rc = hfd_prefetch_deletion(tx, call->guresid, err);
+    return rc == HFD_OK ? hfd_history_row_prefetch(tx, &subject, HFD_HISTORY_MAX, err) : rc;
 }

@@ -3,7 +3,7 @@
  * Driver API 0.9.3; where it is silent, the decision tables in life.h. Thread: any reader for
  * hfd_resource_get and the peeks, else writer.
  *
- * Names the rows that the commands of the Driver API will read: hfd_job.wants. Thread: writer.
+ * Names the rows that the commands of the Driver API will read: hfd_job.prefetch. Thread: writer.
  */
 #ifndef HFD_CORE_RESOURCE_H
 #define HFD_CORE_RESOURCE_H
@@ -62,10 +62,10 @@ HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_c
                                           struct hfd_answer_doc *out, struct hfd_err *err);
 
 /** Names the rows that hfd_resource_put will read. Its outcome means nothing. */
-HFD_MUST_CHECK hfd_rc hfd_resource_put_wants(struct hfd_txn *tx, const struct hfd_call *call,
-                                             struct hfd_err *err);
-/** Names the rows that hfd_resource_delete will read. */
-HFD_MUST_CHECK hfd_rc hfd_resource_delete_wants(struct hfd_txn *tx, const struct hfd_call *call,
+HFD_MUST_CHECK hfd_rc hfd_resource_put_prefetch(struct hfd_txn *tx, const struct hfd_call *call,
                                                 struct hfd_err *err);
+/** Names the rows that hfd_resource_delete will read. */
+HFD_MUST_CHECK hfd_rc hfd_resource_delete_prefetch(struct hfd_txn *tx, const struct hfd_call *call,
+                                                   struct hfd_err *err);
 
 #endif

@@ -27,16 +27,16 @@ struct hfd_driver_verb {
     resource_fn *peek;  /* answers from a read, if that can decide */
     resource_fn *write; /* answers otherwise */
     bool has_input;     /* write needs the parsed body */
-    hfd_rc (*wants)(struct hfd_txn *tx, const struct hfd_call *call,
-                    struct hfd_err *err); /* what write will read; may be NULL */
+    hfd_rc (*prefetch)(struct hfd_txn *tx, const struct hfd_call *call,
+                       struct hfd_err *err); /* what write will read; may be NULL */
 };
 
 const struct hfd_driver_verb hfd_driver_get = {hfd_resource_get, hfd_resource_get_restored, false,
                                                NULL},
                              hfd_driver_put = {hfd_resource_put_peek, hfd_resource_put, true,
-                                               hfd_resource_put_wants},
+                                               hfd_resource_put_prefetch},
                              hfd_driver_delete = {hfd_resource_delete_peek, hfd_resource_delete,
-                                                  false, hfd_resource_delete_wants};
+                                                  false, hfd_resource_delete_prefetch};
 
 /* A request and its answer. Lives in the exchange's memory. */
 struct command {
@@ -207,11 +207,11 @@ static hfd_rc run(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return cmd->fn(tx, &cmd->call, &cmd->doc, err);
 }
 
-static hfd_rc run_wants(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+static hfd_rc run_prefetch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct command *cmd = arg;
 
-    return cmd->verb->wants(tx, &cmd->call, err);
+    return cmd->verb->prefetch(tx, &cmd->call, err);
 }
 
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -245,7 +245,7 @@ static void write_resource(struct hfd_exchange *x, struct command *cmd)
         rc = own(cmd, &err);
     cmd->fn = verb->write;
     cmd->verb = verb;
-    hfd_exchange_wants(x, verb->wants != NULL ? run_wants : NULL);
+    hfd_exchange_prefetch(x, verb->prefetch != NULL ? run_prefetch : NULL);
     if (rc != HFD_OK)
         hfd_exchange_fail_fields(x, rc, &err, verb->has_input ? &cmd->input.errors : NULL);
     else

@@ -309,9 +309,9 @@ static void stream_start(struct hfd_exchange *x, const struct hfd_stream_body *p
     read_next(x);
 }
 
-void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants)
+void hfd_exchange_prefetch(struct hfd_exchange *x, hfd_txn_fn *prefetch)
 {
-    x->wants = wants;
+    x->prefetch = prefetch;
 }
 
 /* ---- life, jobs and the answer ---- */
@@ -613,7 +613,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
 
     HFD_ASSERT(!x->replied && !x->job_out);
     x->job = (struct hfd_job){.fn = fn,
-                              .wants = x->wants,
+                              .prefetch = x->prefetch,
                               .arg = arg,
                               .sink = &x->loop->sink,
                               .done = on_job_done,

@@ -44,8 +44,8 @@ bool hfd_exchange_is_proxied(const struct hfd_exchange *x);
  */
 typedef void hfd_then_fn(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
 
-/** Sets hfd_job.wants of the exchange's update. */
-void hfd_exchange_wants(struct hfd_exchange *x, hfd_txn_fn *wants);
+/** Sets hfd_job.prefetch of the exchange's update. */
+void hfd_exchange_prefetch(struct hfd_exchange *x, hfd_txn_fn *prefetch);
 /** A read of few rows. */
 struct hfd_exchange_read {
     hfd_txn_fn *fn;

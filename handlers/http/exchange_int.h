@@ -44,7 +44,7 @@ struct hfd_exchange {
     struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
     bool counted;            /* counted in server->in_flight */
     bool replied;
-    hfd_txn_fn *wants; /* of the update to come, or NULL */
+    hfd_txn_fn *prefetch; /* of the update to come, or NULL */
     bool job_out;
     bool job_left;      /* the answer does without the job that is out */
     bool writes;        /* work was handed to the writer */

@@ -17,7 +17,7 @@
 #include "store/roots.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
-#include "store/rows_wants.h"
+#include "store/rows_prefetch.h"
 #include "store/search.h"
 
 /* ---- lists ---- */
@@ -447,7 +447,7 @@ struct hfd_fleet_action {
     hfd_txn_fn *fn;
     hfd_then_fn *then;
     int status;
-    hfd_txn_fn *wants; /* what fn will read; may be NULL */
+    hfd_txn_fn *prefetch; /* what fn will read; may be NULL */
 };
 
 static void fail_reading(struct hfd_exchange *x, const struct hfd_fleet_command *cmd,
@@ -479,7 +479,7 @@ void hfd_fleet_api_change(struct hfd_exchange *x)
         fail_reading(x, cmd, &r, rc, &err);
     if (rc != HFD_OK)
         return;
-    hfd_exchange_wants(x, c->wants);
+    hfd_exchange_prefetch(x, c->prefetch);
     hfd_exchange_update(x, c->fn, cmd, c->then);
 }
 
@@ -699,15 +699,15 @@ static hfd_rc txn_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
-static hfd_rc want_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+static hfd_rc prefetch_report(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_fleet_command *cmd = arg;
-    const struct hfd_wants_report wants = {cmd->id, cmd->owner_id, cmd->in.report.adapter,
+    const struct hfd_prefetch_report of = {cmd->id, cmd->owner_id, cmd->in.report.adapter,
                                            cmd->call.mem};
 
     const hfd_rc rc = hfd_root_fleet(tx, cmd->id, err);
 
-    return rc == HFD_OK ? hfd_wants_report(tx, &wants, err) : rc;
+    return rc == HFD_OK ? hfd_prefetch_report(tx, &of, err) : rc;
 }
 
 /* cause: of a discarded report, else "" */
@@ -756,7 +756,7 @@ static hfd_rc read_report(hfd_slice body, struct hfd_fleet_command *cmd,
 }
 
 const struct hfd_fleet_action hfd_fleet_reporting = {read_report, txn_report, on_reported, 201,
-                                                     want_report};
+                                                     prefetch_report};
 
 /* ---- the service ---- */
 

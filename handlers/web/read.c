@@ -33,7 +33,7 @@ static hfd_rc read_working(const struct hfd_ctx *c, struct hfd_web_page *p)
         .after = {.rank = HFD_OVERVIEW_TROUBLES, .at = INT64_MIN},
         .time_us = c->now_us};
     hfd_slice guresids[HFD_WEB_UNDER_WAY_MAX];
-    struct hfd_resource_want want = {.guresids = guresids, .reports = true};
+    struct hfd_resource_prefetch want = {.guresids = guresids, .reports = true};
     hfd_rc rc = hfd_overview_read(c, &q, &p->list);
 
     p->details = hfd_arena_array(p->mem, HFD_WEB_UNDER_WAY_MAX, sizeof(*p->details));
@@ -42,7 +42,7 @@ static hfd_rc read_working(const struct hfd_ctx *c, struct hfd_web_page *p)
     for (; rc == HFD_OK && want.count < p->list.count; want.count++)
         guresids[want.count] = p->list.items[want.count].guresid;
     if (rc == HFD_OK)
-        rc = hfd_resource_row_want(c->tx, &want, p->mem, c->err);
+        rc = hfd_resource_row_prefetch(c->tx, &want, p->mem, c->err);
     for (size_t i = 0; rc == HFD_OK && i < p->list.count; i++)
         rc = hfd_detail_read(c, p->list.items[i].guresid, &p->details[i]);
     return rc;

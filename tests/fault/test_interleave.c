@@ -41,7 +41,7 @@ static struct {
 
 /* It names the roots of the thread's next call, as the program does. */
 struct naming {
-    hfd_rc (*wants)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err);
+    hfd_rc (*prefetch)(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_err *err);
     const struct hfd_call *call;
     hfd_slice fleet_id; /* of a report */
 };
@@ -58,8 +58,8 @@ static hfd_rc want_roots(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     const struct naming *n = &((const struct held *)arg)->naming;
 
-    if (n->wants != NULL)
-        return n->wants(tx, n->call, err);
+    if (n->prefetch != NULL)
+        return n->prefetch(tx, n->call, err);
     return n->fleet_id.len > 0 ? hfd_root_fleet(tx, n->fleet_id, err) : HFD_OK;
 }
 
@@ -87,7 +87,7 @@ hfd_rc __wrap_hfd_store_update_wait(struct hfd_store *store, hfd_txn_fn *fn, voi
                                     struct hfd_err *err)
 {
     struct held h = {store, fn, arg, naming};
-    struct hfd_job job = {.fn = txn_held, .wants = want_roots, .arg = &h};
+    struct hfd_job job = {.fn = txn_held, .prefetch = want_roots, .arg = &h};
 
     return hfd_store_job_wait(store, &job, err);
 }
@@ -307,9 +307,9 @@ static void act_put(struct replica *r)
                                                                 hfd_slice_of(r->body)},
                                      &mem, &input, &w->err),
                      HFD_OK);
-    naming = (struct naming){.wants = hfd_resource_put_wants, .call = &call};
+    naming = (struct naming){.prefetch = hfd_resource_put_prefetch, .call = &call};
     r->rc = world_put(w, r->guresid, r->body, NULL, &r->answer);
-    naming = (struct naming){.wants = NULL};
+    naming = (struct naming){.prefetch = NULL};
     hfd_arena_fini(&mem);
 }
 
@@ -328,9 +328,9 @@ static void do_deletion(struct replica *r, act_fn *act)
                                   .mem = &mem};
 
     hfd_arena_init(&mem, 1 << 20);
-    naming = (struct naming){.wants = hfd_resource_delete_wants, .call = &call};
+    naming = (struct naming){.prefetch = hfd_resource_delete_prefetch, .call = &call};
     act(r);
-    naming = (struct naming){.wants = NULL};
+    naming = (struct naming){.prefetch = NULL};
     hfd_arena_fini(&mem);
 }
 

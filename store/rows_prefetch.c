@@ -1,4 +1,4 @@
-#include "store/rows_wants.h"
+#include "store/rows_prefetch.h"
 
 #include "store/row_io.h"
 #include "store/rows_report.h"
@@ -21,7 +21,7 @@ static const char sql_itself[] =
     "SELECT CAST(?1 AS TEXT)";
 /* clang-format on */
 
-hfd_rc hfd_wants_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+hfd_rc hfd_prefetch_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
     hfd_rc rc = hfd_query_follow(tx, hfd_resource_table.get, sql_itself, guresid, err);
 
@@ -33,21 +33,21 @@ hfd_rc hfd_wants_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err 
                         : rc;
 }
 
-hfd_rc hfd_wants_deletion(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+hfd_rc hfd_prefetch_deletion(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_wants_resource(tx, guresid, err);
+    const hfd_rc rc = hfd_prefetch_resource(tx, guresid, err);
 
     return rc == HFD_OK ? hfd_query_follow(tx, hfd_fleet_table.list, sql_clusters_of, guresid, err)
                         : rc;
 }
 
-hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants,
-                        struct hfd_err *err)
+hfd_rc hfd_prefetch_report(struct hfd_txn *tx, const struct hfd_prefetch_report *of,
+                           struct hfd_err *err)
 {
-    const hfd_slice id = wants->fleet_id;
-    const struct hfd_report_key key = {id, wants->adapter};
+    const hfd_slice id = of->fleet_id;
+    const struct hfd_report_key key = {id, of->adapter};
     struct hfd_report_row report;
-    hfd_rc rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_itself, wants->owner_id, err);
+    hfd_rc rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_itself, of->owner_id, err);
 
     if (rc == HFD_OK)
         rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_itself, id, err);
@@ -63,5 +63,5 @@ hfd_rc hfd_wants_report(struct hfd_txn *tx, const struct hfd_wants_report *wants
         rc = hfd_query_follow(tx, hfd_fleet_table.get, sql_parts_beside, id, err);
     if (rc == HFD_OK)
         rc = hfd_query_follow(tx, hfd_report_table.list, sql_parts_beside, id, err);
-    return rc == HFD_OK ? hfd_report_row_get(tx, &key, wants->mem, &report, err) : rc;
+    return rc == HFD_OK ? hfd_report_row_get(tx, &key, of->mem, &report, err) : rc;
 }

@@ -240,7 +240,7 @@ void hfd_readers_close(struct hfd_readers *r)
 #define HFD_TEST_CACHE_STAYS false
 #endif
 
-bool hfd_store_has_points(const struct hfd_store *store)
+bool hfd_store_has_point_reads(const struct hfd_store *store)
 {
     return store->writer.shared && !HFD_TEST_CACHE_STAYS;
 }
@@ -348,7 +348,7 @@ hfd_rc hfd_store_signal(struct hfd_store_reader *reader, const struct hfd_db_sig
 
 #define GROUP_MAX 256 /* reads of one snapshot */
 
-static hfd_rc points_reopen_if_broken(struct hfd_points *p, struct hfd_err *err)
+static hfd_rc points_reopen_if_broken(struct hfd_point_reads *p, struct hfd_err *err)
 {
     if (p->db != NULL && !hfd_db_broken(p->db))
         return HFD_OK;
@@ -356,7 +356,7 @@ static hfd_rc points_reopen_if_broken(struct hfd_points *p, struct hfd_err *err)
     return hfd_db_open(p->place, HFD_DB_POINTS, &p->db, err);
 }
 
-static void run_each(struct hfd_points *p, struct hfd_job *list)
+static void run_each(struct hfd_point_reads *p, struct hfd_job *list)
 {
     struct hfd_txn tx = {.db = p->db};
 
@@ -368,7 +368,7 @@ static void run_each(struct hfd_points *p, struct hfd_job *list)
 }
 
 /* Runs all jobs in one snapshot. They run again while the engine reads for them. */
-static hfd_rc run_group(struct hfd_points *p, struct hfd_job *list, struct hfd_err *err)
+static hfd_rc run_group(struct hfd_point_reads *p, struct hfd_job *list, struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_begin_group(p->db, err);
     bool again = true;
@@ -385,14 +385,15 @@ static hfd_rc run_group(struct hfd_points *p, struct hfd_job *list, struct hfd_e
     return rc;
 }
 
-static hfd_rc points_run_once(struct hfd_points *p, struct hfd_job *list, struct hfd_err *err)
+static hfd_rc points_run_once(struct hfd_point_reads *p, struct hfd_job *list, struct hfd_err *err)
 {
     const hfd_rc rc = points_reopen_if_broken(p, err);
 
     return rc == HFD_OK ? run_group(p, list, err) : rc;
 }
 
-static hfd_rc points_run_reachable(struct hfd_points *p, struct hfd_job *list, struct hfd_err *err)
+static hfd_rc points_run_reachable(struct hfd_point_reads *p, struct hfd_job *list,
+                                   struct hfd_err *err)
 {
     const int64_t began_us = hfd_clock_mono_us(p->clock);
     hfd_rc rc = hfd_away_check(p->away, err);
@@ -408,7 +409,7 @@ static hfd_rc points_run_reachable(struct hfd_points *p, struct hfd_job *list, s
     return rc;
 }
 
-static void run_list(struct hfd_points *p, struct hfd_job *list)
+static void run_list(struct hfd_point_reads *p, struct hfd_job *list)
 {
     struct hfd_err err = {.rc = HFD_OK};
     const hfd_rc rc = points_run_reachable(p, list, &err);
@@ -420,7 +421,7 @@ static void run_list(struct hfd_points *p, struct hfd_job *list)
 
 static void *points_main(void *arg)
 {
-    struct hfd_points *p = arg;
+    struct hfd_point_reads *p = arg;
     struct hfd_qnode *list;
     size_t count;
 
@@ -431,20 +432,20 @@ static void *points_main(void *arg)
     return NULL;
 }
 
-hfd_rc hfd_points_push(struct hfd_points *p, struct hfd_job *job)
+hfd_rc hfd_point_reads_push(struct hfd_point_reads *p, struct hfd_job *job)
 {
     HFD_ASSERT(p->queue != NULL);
     return hfd_queue_push(p->queue, &job->node);
 }
 
-hfd_rc hfd_points_open(struct hfd_points *p, size_t queue_max, struct hfd_err *err)
+hfd_rc hfd_point_reads_open(struct hfd_point_reads *p, size_t queue_max, struct hfd_err *err)
 {
     const hfd_rc rc = hfd_queue_new(queue_max, &p->queue, err);
 
     return rc == HFD_OK ? hfd_db_open(p->place, HFD_DB_POINTS, &p->db, err) : rc;
 }
 
-hfd_rc hfd_points_start(struct hfd_points *p, struct hfd_err *err)
+hfd_rc hfd_point_reads_start(struct hfd_point_reads *p, struct hfd_err *err)
 {
     const hfd_rc rc = hfd_thread_start(
         &(struct hfd_thread){"hfd-points", "open the store: thread", points_main, p}, &p->thread,
@@ -454,7 +455,7 @@ hfd_rc hfd_points_start(struct hfd_points *p, struct hfd_err *err)
     return rc;
 }
 
-void hfd_points_close(struct hfd_points *p)
+void hfd_point_reads_close(struct hfd_point_reads *p)
 {
     if (p->queue == NULL)
         return;

@@ -57,7 +57,7 @@ void hfd_readers_step(struct hfd_readers *r);
 /** Finishes what is queued, ends the threads. Accepts one half open. */
 void hfd_readers_close(struct hfd_readers *r);
 
-struct hfd_points {
+struct hfd_point_reads {
     const struct hfd_store_place *place; /* borrowed; set before it is opened, as `away` */
     struct hfd_away *away;
     const struct hfd_clock *clock; /* as well */
@@ -71,12 +71,13 @@ struct hfd_points {
  * Queues a read.
  * @return HFD_OK, HFD_BUSY (full or closed). Thread: any.
  */
-HFD_MUST_CHECK hfd_rc hfd_points_push(struct hfd_points *p, struct hfd_job *job);
+HFD_MUST_CHECK hfd_rc hfd_point_reads_push(struct hfd_point_reads *p, struct hfd_job *job);
 /** Opens the connection. @return HFD_OK, HFD_AWAY, HFD_INVALID, HFD_NOMEM, HFD_IO */
-HFD_MUST_CHECK hfd_rc hfd_points_open(struct hfd_points *p, size_t queue_max, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_point_reads_open(struct hfd_point_reads *p, size_t queue_max,
+                                           struct hfd_err *err);
 /** Starts the thread. */
-HFD_MUST_CHECK hfd_rc hfd_points_start(struct hfd_points *p, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_point_reads_start(struct hfd_point_reads *p, struct hfd_err *err);
 /** Finishes what is queued, ends the thread. Accepts one half open, and one that is not. */
-void hfd_points_close(struct hfd_points *p);
+void hfd_point_reads_close(struct hfd_point_reads *p);
 
 #endif

@@ -71,7 +71,7 @@ hfd_rc hfd_store_point(struct hfd_store *store, struct hfd_job *job, struct hfd_
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     rc = hfd_writer_check(&store->writer, err);
-    return rc == HFD_OK ? pushed(hfd_points_push(&store->points, job), err) : rc;
+    return rc == HFD_OK ? pushed(hfd_point_reads_push(&store->points, job), err) : rc;
 }
 
 void hfd_store_step(struct hfd_store *store)
@@ -167,8 +167,8 @@ static hfd_rc open_points(struct hfd_store *store, const struct hfd_store_config
     store->points.place = &store->place;
     store->points.away = &store->writer.away;
     store->points.clock = config->clock;
-    rc = hfd_points_open(&store->points, config->queue_max, err);
-    return rc == HFD_OK ? hfd_points_start(&store->points, err) : rc;
+    rc = hfd_point_reads_open(&store->points, config->queue_max, err);
+    return rc == HFD_OK ? hfd_point_reads_start(&store->points, err) : rc;
 }
 
 static hfd_rc open_parts(struct hfd_store *store, const struct hfd_store_config *asked,
@@ -271,7 +271,7 @@ void hfd_store_close(struct hfd_store **storep)
     HFD_ASSERT(atomic_load(&store->readers_open) == 0);
     while (store->stepped && is_waiting(store))
         hfd_store_step(store);
-    hfd_points_close(&store->points);
+    hfd_point_reads_close(&store->points);
     hfd_readers_close(&store->readers);
     hfd_writer_close(&store->writer); /* last: it checkpoints, and lets the next process in */
     free_place(&store->place);

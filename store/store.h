@@ -85,7 +85,7 @@ struct hfd_sink {
  */
 struct hfd_job {
     struct hfd_qnode node; /* the store's: a place on a queue, or in a list of answers */
-    bool apart;            /* the writer's: it failed after it had written */
+    bool isolated;         /* the writer's: it failed after it had written */
     bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
     hfd_txn_fn *prefetch; /* names the roots of fn (store/roots.h), reads what fn will read, and
@@ -172,7 +172,7 @@ HFD_MUST_CHECK hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *
 HFD_MUST_CHECK hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job,
                                      struct hfd_err *err);
 /** Returns true when hfd_store_point takes reads: others write to the database. Thread: any. */
-bool hfd_store_has_points(const struct hfd_store *store);
+bool hfd_store_has_point_reads(const struct hfd_store *store);
 /**
  * Queues a read of few rows: on a shared store with threads alone. Jobs that wait are read
  * together, in one snapshot. Returns as hfd_store_update.

@@ -12,9 +12,9 @@ struct hfd_store {
     bool stepped;                 /* no threads: hfd_store_step does their work */
     struct hfd_writer writer;
     struct hfd_readers readers;
-    struct hfd_points points; /* open where others write to the database */
-    atomic_uint readers_open; /* hfd_store_reader */
-    atomic_bool backing_up;   /* there is a hfd_backup */
+    struct hfd_point_reads points; /* open where others write to the database */
+    atomic_uint readers_open;      /* hfd_store_reader */
+    atomic_bool backing_up;        /* there is a hfd_backup */
 };
 
 #endif

@@ -340,9 +340,9 @@ static hfd_rc prefetch_all(struct hfd_writer *w, struct hfd_job *list, struct hf
     for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job)) {
         struct hfd_txn tx = begin_job(w);
 
-        if (!job->apart && job->prefetch != NULL)
+        if (!job->isolated && job->prefetch != NULL)
             (void)job->prefetch(&tx, job->arg, &unused);
-        if (job->apart || tx.rooted)
+        if (job->isolated || tx.rooted)
             continue;
         w->rooted = false;
         if (hfd_db_exclusive(w->db, err) != HFD_OK)
@@ -351,57 +351,57 @@ static hfd_rc prefetch_all(struct hfd_writer *w, struct hfd_job *list, struct hf
     return hfd_db_look(w->db, &again, err);
 }
 
-/* Runs all jobs but those that are apart, up to one that makes the transaction useless. */
-static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
+/* Runs all jobs but those that are isolated, up to one that makes the transaction useless. */
+static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **failed_job,
                        struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    *spoiler = NULL;
+    *failed_job = NULL;
     w->keeps_rows = false;
     w->tally = (struct hfd_tally){.count = 0};
     hfd_effects_cut(&w->effects, 0);
     hfd_totals_drop(&w->totals);
     if (w->shared) /* others have taken numbers since, or those that were given are free again */
         w->unit.seqs = w->unit.actions = (struct hfd_number){.last = 0};
-    for (struct hfd_job *job = list; rc == HFD_OK && *spoiler == NULL && job != NULL;
+    for (struct hfd_job *job = list; rc == HFD_OK && *failed_job == NULL && job != NULL;
          job = hfd_job_next(job)) {
         bool spoilt = false;
 
-        if (!job->apart)
+        if (!job->isolated)
             rc = run_job(w, job, &spoilt, err);
         if (spoilt && !hfd_db_is_looking(w->db))
-            *spoiler = job;
+            *failed_job = job;
     }
     return rc;
 }
 
 /*
- * Runs all jobs but those that are apart, in a new transaction. They run again while the engine
+ * Runs all jobs but those that are isolated, in a new transaction. They run again while the engine
  * reads for them.
- * @param spoiler  the job that made the transaction useless; NULL = it can be committed
+ * @param failed_job  the job that made the transaction useless; NULL = it can be committed
  */
-static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **spoiler,
+static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **failed_job,
                        struct hfd_err *err)
 {
     hfd_rc rc = hfd_db_begin_group(w->db, err);
     bool again = true;
     struct hfd_txn tx;
 
-    *spoiler = NULL;
+    *failed_job = NULL;
     if (rc != HFD_OK)
         return rc;
     rc = prefetch_all(w, list, err);
     while (rc == HFD_OK && again) {
-        rc = run_each(w, list, spoiler, err);
+        rc = run_each(w, list, failed_job, err);
         if (rc == HFD_OK)
             rc = hfd_db_look(w->db, &again, err);
     }
     tx = begin_job(w);
-    if (rc == HFD_OK && *spoiler == NULL)
+    if (rc == HFD_OK && *failed_job == NULL)
         rc = hfd_totals_write(&tx, err);
     hfd_totals_drop(&w->totals);
-    if (rc != HFD_OK || *spoiler != NULL)
+    if (rc != HFD_OK || *failed_job != NULL)
         hfd_db_rollback(w->db);
     return rc;
 }
@@ -415,7 +415,7 @@ static void settle_commit(struct hfd_writer *w)
 }
 
 /*
- * Commits the list once. A job that fails after it has written is set apart, and all others run
+ * Commits the list once. A job that fails after it has written is isolated, and all others run
  * again without it. It keeps its answer, as the jobs before it do the same again. After RERUNS_MAX
  * reruns the list ends with that job, so that no job runs too often.
  * @param rest  jobs that were cut off the list; they are not answered
@@ -423,19 +423,19 @@ static void settle_commit(struct hfd_writer *w)
 static hfd_rc run_transaction(struct hfd_writer *w, struct hfd_job *list, struct hfd_job **rest,
                               struct hfd_err *err)
 {
-    struct hfd_job *spoiler;
+    struct hfd_job *failed_job;
     hfd_rc rc;
 
     for (int reruns = 0;; reruns++) {
-        rc = run_jobs(w, list, &spoiler, err);
-        if (rc != HFD_OK || spoiler == NULL)
+        rc = run_jobs(w, list, &failed_job, err);
+        if (rc != HFD_OK || failed_job == NULL)
             break;
-        spoiler->apart = true;
+        failed_job->isolated = true;
         count_rerun("job");
         if (reruns < RERUNS_MAX || *rest != NULL)
             continue;
-        *rest = hfd_job_next(spoiler);
-        spoiler->node.next = NULL;
+        *rest = hfd_job_next(failed_job);
+        failed_job->node.next = NULL;
     }
     if (rc != HFD_OK)
         return rc;
@@ -551,7 +551,7 @@ static void run_batch(struct hfd_writer *w, struct hfd_qnode *nodes)
     struct hfd_job *list = hfd_job_of(nodes);
 
     for (struct hfd_job *job = list; job != NULL; job = hfd_job_next(job))
-        job->apart = false;
+        job->isolated = false;
     while (list != NULL)
         list = run_list(w, list);
 }

@@ -528,7 +528,7 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     loop->sink.post = hfd_exchange_post;
     loop->swept_us = hfd_loop_mono_us(loop);
     atomic_store(&loop->turned_us, loop->swept_us);
-    if (s->app->store != NULL && !hfd_store_has_points(s->app->store))
+    if (s->app->store != NULL && !hfd_store_has_point_reads(s->app->store))
         rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
     if (rc == HFD_OK && !s->app->ops_only)
         rc = listen_on(loop, HFD_LISTENER_MAIN, max / count + (index < max % count));

@@ -156,7 +156,7 @@ void hfd_ops_metrics(struct hfd_exchange *x)
         return;
     }
     *s = (struct scrape){.app = app, .mem = mem, .now_us = hfd_clock_wall_us(app->clock)};
-    if (hfd_store_has_points(app->store))
+    if (hfd_store_has_point_reads(app->store))
         hfd_exchange_limit(x, COUNTS_WITHIN_US, do_without_counts);
     hfd_exchange_view_short(x, txn_scrape, s, on_scraped);
 }

@@ -129,9 +129,9 @@ hfd_rc hfd_db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
     return engine_of(db)->was_committed(db, out, err);
 }
 
-hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_db_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
-    return engine_of(db)->tidy(db, err);
+    return engine_of(db)->cleanup(db, err);
 }
 
 hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)

@@ -132,7 +132,7 @@ HFD_MUST_CHECK hfd_rc hfd_db_reopen(struct hfd_db *db, struct hfd_err *err);
  */
 HFD_MUST_CHECK hfd_rc hfd_db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err);
 /** Copies a long log into the database. Thread: writer, between transactions, after the answers. */
-HFD_MUST_CHECK hfd_rc hfd_db_tidy(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_db_cleanup(struct hfd_db *db, struct hfd_err *err);
 
 /**
  * Runs statements without parameters and results: migrations. An engine reads comments that begin

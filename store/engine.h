@@ -34,7 +34,7 @@ struct hfd_engine {
     const char *(*undone_by)(const struct hfd_db *db); /* NULL, or gives NULL = no word for it */
     hfd_rc (*reopen)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*was_committed)(struct hfd_db *db, bool *out, struct hfd_err *err);
-    hfd_rc (*tidy)(struct hfd_db *db, struct hfd_err *err);
+    hfd_rc (*cleanup)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*exec)(struct hfd_db *db, const char *sql, struct hfd_err *err);
     /* Three NULL where single inserts are as fast. */
     hfd_rc (*load_begin)(struct hfd_db *db, const char *sql, struct hfd_err *err);

@@ -624,7 +624,7 @@ static hfd_rc end_batch(struct move *m, struct hfd_err *err)
     if (rc != HFD_OK)
         return rc;
     m->writing = false;
-    return hfd_db_tidy(m->to.writer, err);
+    return hfd_db_cleanup(m->to.writer, err);
 }
 
 static hfd_rc write_row(struct move *m, const struct hfd_move_scan *scan, struct hfd_err *err)

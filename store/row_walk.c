@@ -210,7 +210,7 @@ static hfd_rc fill_some(struct walk *w, struct hfd_db *db, bool *done, struct hf
         rc = hfd_db_commit(db, err);
     if (rc != HFD_OK)
         hfd_db_rollback(db);
-    return rc == HFD_OK ? hfd_db_tidy(db, err) : rc;
+    return rc == HFD_OK ? hfd_db_cleanup(db, err) : rc;
 }
 
 hfd_rc hfd_rows_fill(struct hfd_db *db, struct hfd_err *err)

@@ -541,7 +541,7 @@ static struct hfd_job *run_list(struct hfd_writer *w, struct hfd_job *list)
         hfd_job_finish(job, rc, &err);
     count_results(list);
     hfd_jobs_post(list);
-    if (!w->shared && hfd_writer_ok(w) && hfd_db_tidy(w->db, &err) != HFD_OK)
+    if (!w->shared && hfd_writer_ok(w) && hfd_db_cleanup(w->db, &err) != HFD_OK)
         hfd_writer_break(w, &err);
     return rest;
 }

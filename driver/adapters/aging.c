@@ -183,7 +183,7 @@ static hfd_rc add_kind(const struct hfd_ctx *c, const struct hfd_adapter_seen *a
 static bool is_built_in(const struct hfd_ctx *c, hfd_slice name)
 {
     return c->driver->demo ||
-           (c->driver->actor != NULL && hfd_slice_eq(c->driver->actor->judge, name));
+           (c->driver->hooks != NULL && hfd_slice_eq(c->driver->hooks->judge, name));
 }
 
 static void judge_adapter(const struct hfd_ctx *c, const struct habit *h, int64_t stuck_us)

@@ -171,14 +171,14 @@ hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c)
 hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
                      const struct hfd_resource_row *was)
 {
-    const struct hfd_actor *actor = c->driver->actor;
+    const struct hfd_adapter_hooks *hooks = c->driver->hooks;
 
-    return actor != NULL ? actor->admit(actor->ctx, c, call, was) : HFD_OK;
+    return hooks != NULL ? hooks->admit(hooks->ctx, c, call, was) : HFD_OK;
 }
 
-/* A call of the actor that waits for the commit. */
+/* A call of the hooks that waits for the commit. */
 struct asked {
-    const struct hfd_actor *actor;
+    const struct hfd_adapter_hooks *hooks;
     size_t len;
     char guresid[HFD_GURESID_MAX];
 };
@@ -187,14 +187,14 @@ static void ask(const void *arg)
 {
     const struct asked *a = arg;
 
-    a->actor->asked(a->actor->ctx, (hfd_slice){a->guresid, a->len});
+    a->hooks->asked(a->hooks->ctx, (hfd_slice){a->guresid, a->len});
 }
 
-hfd_rc hfd_ctx_ask_actor(const struct hfd_ctx *c, hfd_slice guresid)
+hfd_rc hfd_ctx_ask_adapter(const struct hfd_ctx *c, hfd_slice guresid)
 {
-    struct asked a = {.actor = c->driver->actor, .len = guresid.len};
+    struct asked a = {.hooks = c->driver->hooks, .len = guresid.len};
 
-    if (a.actor == NULL || guresid.len > sizeof(a.guresid))
+    if (a.hooks == NULL || guresid.len > sizeof(a.guresid))
         return HFD_OK;
     memcpy(a.guresid, guresid.p, guresid.len);
     return hfd_txn_after_commit(c->tx, ask, &a, sizeof(a), c->err);

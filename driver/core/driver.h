@@ -46,17 +46,17 @@ struct hfd_output_rule {
 };
 
 /** An object that an adapter of this program made. Texts are borrowed. */
-struct hfd_actor_object {
+struct hfd_adapter_object {
     enum hfd_kind kind;
     const char *object;    /* "HostedCluster" */
     hfd_slice id, guresid; /* of the cluster or nodepool, and of the resource */
     hfd_slice namespace, name, place;
     int64_t generation, created_us, deleted_us; /* deleted_us: 0 = it stays */
 };
-typedef void hfd_actor_object_fn(void *ctx, const struct hfd_actor_object *object);
+typedef void hfd_adapter_object_fn(void *ctx, const struct hfd_adapter_object *object);
 
 /** An adapter of this program that acts on orders. Const after start-up. */
-struct hfd_actor {
+struct hfd_adapter_hooks {
     hfd_slice judge; /* the adapter whose refusals are terminal, whatever its reasons are */
     void *ctx;
     /**
@@ -73,7 +73,7 @@ struct hfd_actor {
      * Hands over all objects as they were at the last look, and looks again soon. `take` must be
      * short, and read no store. Thread: any.
      */
-    void (*objects)(void *ctx, hfd_actor_object_fn *take, void *arg);
+    void (*objects)(void *ctx, hfd_adapter_object_fn *take, void *arg);
 };
 
 /** The settings of the driver. Const after start-up but for the ring; shared by all threads. */
@@ -95,8 +95,8 @@ struct hfd_driver {
     hfd_slice backend;                       /* "embedded", or the URL */
     const struct hfd_backend *backend_ops;   /* never NULL */
     struct hfd_backend_worker worker;
-    bool demo;                     /* outputs say that no cluster was made */
-    const struct hfd_actor *actor; /* NULL = none */
+    bool demo;                             /* outputs say that no cluster was made */
+    const struct hfd_adapter_hooks *hooks; /* NULL = none */
 };
 
 /**
@@ -170,11 +170,11 @@ static inline struct hfd_fleet_call hfd_ctx_fleet_call(const struct hfd_ctx *c, 
                                    .changes = c->changes};
 }
 
-/** Has the adapter of this program admit an order. @return as hfd_actor.admit */
+/** Has the adapter of this program admit an order. @return as hfd_adapter_hooks.admit */
 HFD_MUST_CHECK hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
                                     const struct hfd_resource_row *was);
 /** Tells the adapter of this program, if there is one, that a resource was ordered or deleted. */
-HFD_MUST_CHECK hfd_rc hfd_ctx_ask_actor(const struct hfd_ctx *c, hfd_slice guresid);
+HFD_MUST_CHECK hfd_rc hfd_ctx_ask_adapter(const struct hfd_ctx *c, hfd_slice guresid);
 
 /** Wakes the thread that carries out scheduled work, once the transaction is on disk. */
 HFD_MUST_CHECK hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c);

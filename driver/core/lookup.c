@@ -260,7 +260,7 @@ hfd_rc hfd_lookup_may_have_objects(const struct hfd_ctx *c, const struct hfd_cal
     hfd_rc rc;
 
     *out = false;
-    if (found->exists || cookie->type.len == 0 || c->driver->actor == NULL ||
+    if (found->exists || cookie->type.len == 0 || c->driver->hooks == NULL ||
         cookie->kind != HFD_KIND_CLUSTER || (call->only != 0 && call->only != HFD_KIND_CLUSTER) ||
         !hfd_slice_eq(cookie->backend, c->driver->backend))
         return HFD_OK;

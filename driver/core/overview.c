@@ -860,7 +860,7 @@ static hfd_slice keep(struct taking *t, hfd_slice text)
     return kept;
 }
 
-static void take_object(void *ctx, const struct hfd_actor_object *o)
+static void take_object(void *ctx, const struct hfd_adapter_object *o)
 {
     struct taking *t = ctx;
     struct hfd_orphan_row *row = &t->rows[t->count];
@@ -923,16 +923,16 @@ static hfd_rc leave_out_owned(const struct hfd_ctx *c, struct taking *t)
 
 hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out)
 {
-    const struct hfd_actor *actor = c->driver->actor;
+    const struct hfd_adapter_hooks *hooks = c->driver->hooks;
     struct hfd_orphan_row *all;
     struct taking t = {.mem = c->mem};
     hfd_rc rc;
 
-    if (actor == NULL || actor->objects == NULL)
+    if (hooks == NULL || hooks->objects == NULL)
         return HFD_OK;
     t.rows = hfd_arena_array(c->mem, HFD_ORPHANS_MAX + 1, sizeof(*t.rows));
     if (t.rows != NULL)
-        actor->objects(actor->ctx, take_object, &t);
+        hooks->objects(hooks->ctx, take_object, &t);
     if (t.rows == NULL || t.failed)
         return hfd_fail_nomem(c->err, "list orphans");
     rc = leave_out_owned(c, &t);

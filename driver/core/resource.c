@@ -364,9 +364,9 @@ static hfd_rc admit(const struct hfd_ctx *c, const struct hfd_call *call,
 {
     hfd_rc rc = hfd_ctx_admit(c, call, was);
 
-    if (rc != HFD_OK || c->driver->actor == NULL)
+    if (rc != HFD_OK || c->driver->hooks == NULL)
         return rc;
-    rc = hfd_ctx_ask_actor(c, call->guresid);
+    rc = hfd_ctx_ask_adapter(c, call->guresid);
     return rc == HFD_OK ? hfd_order_secrets_keep(c, call->guresid, call->input->credentials) : rc;
 }
 
@@ -630,7 +630,7 @@ static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
 
     rc = hfd_parts_load(c, call->guresid, &parts);
     if (rc == HFD_OK)
-        rc = hfd_ctx_ask_actor(c, call->guresid);
+        rc = hfd_ctx_ask_adapter(c, call->guresid);
     if (rc == HFD_OK)
         rc = begin(c, HFD_OP_DELETE, &parts, row);
     if (rc == HFD_OK)

@@ -321,7 +321,7 @@ static hfd_rc input_of(const struct hfd_ctx *c, const struct hfd_resource_row *r
         .part_count = parts->count,
         .terminal_reasons = d->terminal_reasons,
         .terminal_reason_count = d->terminal_reason_count,
-        .judge = d->actor != NULL ? d->actor->judge : HFD_SLICE_NONE,
+        .judge = d->hooks != NULL ? d->hooks->judge : HFD_SLICE_NONE,
         .required = d->fleet.required,
         .observers = d->fleet.observers,
         .state = (enum hfd_state)row->state,

@@ -205,7 +205,7 @@ const char *hfd_serve_hypershift_trouble(struct hfd_serve_hypershift *h)
     return text;
 }
 
-static void objects(void *ctx, hfd_actor_object_fn *take, void *arg)
+static void objects(void *ctx, hfd_adapter_object_fn *take, void *arg)
 {
     struct hfd_serve_hypershift *h = ctx;
 
@@ -253,9 +253,9 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
         return HFD_OK;
     h->names[0] = HFD_SLICE(HFD_HS_VALIDATION);
     h->names[1] = HFD_SLICE(HFD_HS_ADAPTER);
-    h->actor = (struct hfd_actor){
+    h->hooks = (struct hfd_adapter_hooks){
         .judge = h->names[0], .ctx = h, .admit = admit, .asked = asked, .objects = objects};
-    d->actor = &h->actor;
+    d->hooks = &h->hooks;
     d->fleet.builtin = (struct hfd_adapter_names){h->names, 2};
     if (!hfd_settings_is_set(s, HFD_SETTING_required_cluster))
         d->fleet.required[HFD_KIND_CLUSTER] = d->fleet.builtin;

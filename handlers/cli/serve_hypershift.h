@@ -31,7 +31,7 @@ struct hfd_serve_hypershift {
     struct hfd_serve_management *managements; /* as in checker.defaults; the first is the default */
     size_t management_count;
     struct hfd_hs_checker checker;
-    struct hfd_actor actor;
+    struct hfd_adapter_hooks hooks;
     hfd_slice names[2]; /* of the adapters that it is */
 };
 

@@ -95,7 +95,7 @@ void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd
 #define HFD_LATER_MAX 256 /* answers of a loop that wait; further 401s do not wait */
 
 /* An answer that waits; in the memory of its exchange. */
-struct hfd_later {
+struct hfd_delayed_reply {
     h2o_linklist_t link;
     struct hfd_exchange *x;
     int64_t until_us;           /* mono */
@@ -108,7 +108,7 @@ struct hfd_later {
  * @param later  in the memory of later->x; not linked yet
  * @return false if too many wait: answer now
  */
-static bool later_add(struct hfd_loop *loop, struct hfd_later *later)
+static bool later_add(struct hfd_loop *loop, struct hfd_delayed_reply *later)
 {
     if ((loop->later_count >= HFD_LATER_MAX && later->do_without == NULL) || loop->draining)
         return false;
@@ -120,7 +120,7 @@ static bool later_add(struct hfd_loop *loop, struct hfd_later *later)
 }
 
 /* Forgets an answer: its client has gone. */
-static void later_cancel(struct hfd_loop *loop, struct hfd_later *later)
+static void later_cancel(struct hfd_loop *loop, struct hfd_delayed_reply *later)
 {
     HFD_ASSERT(loop->later_count > 0 && h2o_linklist_is_linked(&later->link));
     loop->later_count--;
@@ -140,10 +140,10 @@ static void exchange_leave_flight(struct hfd_exchange *x)
 /* It is no request in progress any more: what waits takes no place from others. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us)
 {
-    struct hfd_later *later = hfd_arena_alloc(&x->mem, sizeof(*later));
+    struct hfd_delayed_reply *later = hfd_arena_alloc(&x->mem, sizeof(*later));
 
     if (later != NULL)
-        *later = (struct hfd_later){
+        *later = (struct hfd_delayed_reply){
             .x = x, .until_us = hfd_loop_mono_us(x->loop) + delay_us, .err = *err};
     if (later == NULL || hfd_listener_is_full(x->conn->listener) || !later_add(x->loop, later)) {
         hfd_exchange_fail(x, HFD_UNAUTHORIZED, err);
@@ -155,12 +155,12 @@ void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err
 
 void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn *do_without)
 {
-    struct hfd_later *later = hfd_arena_alloc(&x->mem, sizeof(*later));
+    struct hfd_delayed_reply *later = hfd_arena_alloc(&x->mem, sizeof(*later));
 
     HFD_ASSERT(x->later == NULL && !x->job_out);
     if (later == NULL)
         return;
-    *later = (struct hfd_later){
+    *later = (struct hfd_delayed_reply){
         .x = x, .until_us = hfd_loop_mono_us(x->loop) + limit_us, .do_without = do_without};
     if (later_add(x->loop, later))
         x->later = later;
@@ -168,7 +168,7 @@ void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn
 
 static void answer(struct hfd_exchange *x)
 {
-    const struct hfd_later *later = x->later;
+    const struct hfd_delayed_reply *later = x->later;
 
     x->refs++;
     x->later = NULL;
@@ -184,12 +184,12 @@ static void answer(struct hfd_exchange *x)
     hfd_exchange_unref(x);
 }
 
-bool hfd_later_is_refusal(const struct hfd_exchange *x)
+bool hfd_delayed_reply_is_refusal(const struct hfd_exchange *x)
 {
     return x != NULL && x->later != NULL && x->later->do_without == NULL;
 }
 
-void hfd_later_answer_now(struct hfd_exchange *x)
+void hfd_delayed_reply_answer_now(struct hfd_exchange *x)
 {
     later_cancel(x->loop, x->later);
     x->loop->again = true;
@@ -197,12 +197,13 @@ void hfd_later_answer_now(struct hfd_exchange *x)
 }
 
 /* Takes an answer that is due off the list; notes when the next one is. */
-static struct hfd_later *take_due(struct hfd_loop *loop, int64_t now_us)
+static struct hfd_delayed_reply *take_due(struct hfd_loop *loop, int64_t now_us)
 {
     int64_t next_us = INT64_MAX;
 
     for (h2o_linklist_t *at = loop->later.next; at != &loop->later; at = at->next) {
-        struct hfd_later *later = H2O_STRUCT_FROM_MEMBER(struct hfd_later, link, at);
+        struct hfd_delayed_reply *later =
+            H2O_STRUCT_FROM_MEMBER(struct hfd_delayed_reply, link, at);
 
         if (later->until_us <= now_us || loop->draining)
             return later;
@@ -213,17 +214,18 @@ static struct hfd_later *take_due(struct hfd_loop *loop, int64_t now_us)
     return NULL;
 }
 
-void hfd_later_run(struct hfd_loop *loop, int64_t now_us)
+void hfd_delayed_reply_run(struct hfd_loop *loop, int64_t now_us)
 {
-    struct hfd_later *later;
+    struct hfd_delayed_reply *later;
 
     if (loop->later_count == 0 || (now_us < loop->later_us && !loop->draining))
         return;
     while ((later = take_due(loop, now_us)) != NULL)
-        hfd_later_answer_now(later->x); /* NOLINT(clang-analyzer-unix.Malloc): off the list */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): off the list */
+        hfd_delayed_reply_answer_now(later->x);
 }
 
-int64_t hfd_later_wait_us(const struct hfd_loop *loop, int64_t max_us)
+int64_t hfd_delayed_reply_wait_us(const struct hfd_loop *loop, int64_t max_us)
 {
     int64_t left_us;
 

@@ -14,7 +14,7 @@
 
 #define HFD_EXCHANGE_PATH_MAX 200 /* bytes of a path in the log */
 
-struct hfd_later;
+struct hfd_delayed_reply;
 
 struct hfd_exchange {
     struct hfd_job job; /* first member: the job is the exchange */
@@ -41,8 +41,8 @@ struct hfd_exchange {
     hfd_then_fn *then;
     void (*at_end)(void *arg); /* NULL = none; see exchange.h */
     void *at_end_arg;
-    struct hfd_later *later; /* the answer that waits, in mem; NULL = none */
-    bool counted;            /* counted in server->in_flight */
+    struct hfd_delayed_reply *later; /* the answer that waits, in mem; NULL = none */
+    bool counted;                    /* counted in server->in_flight */
     bool replied;
     hfd_txn_fn *prefetch; /* of the update to come, or NULL */
     bool job_out;
@@ -76,13 +76,13 @@ static inline struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
  * them in a list and looks at it between two runs. It never blocks.
  */
 /** Returns true if a 401 of the exchange waits; x may be NULL. */
-bool hfd_later_is_refusal(const struct hfd_exchange *x);
+bool hfd_delayed_reply_is_refusal(const struct hfd_exchange *x);
 /** Sends the answer of an exchange that waits. Between two runs of the loop only. */
-void hfd_later_answer_now(struct hfd_exchange *x);
+void hfd_delayed_reply_answer_now(struct hfd_exchange *x);
 /** Sends the answers that have waited long enough; all of them while the loop drains. */
-void hfd_later_run(struct hfd_loop *loop, int64_t now_us);
+void hfd_delayed_reply_run(struct hfd_loop *loop, int64_t now_us);
 /** Returns how long the loop may sleep, at most max_us. */
-int64_t hfd_later_wait_us(const struct hfd_loop *loop, int64_t max_us);
+int64_t hfd_delayed_reply_wait_us(const struct hfd_loop *loop, int64_t max_us);
 
 /** Answers with 401 after a time; at once if too many answers wait. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us);

@@ -210,7 +210,7 @@ static enum room room_of(const struct hfd_conn *conn, int64_t now_us)
     case HFD_CONN_CLOSING:
         return ROOM_REFUSED;
     case HFD_CONN_BUSY:
-        if (hfd_later_is_refusal(conn->exchange))
+        if (hfd_delayed_reply_is_refusal(conn->exchange))
             return ROOM_REFUSED;
         return is_probe(conn->exchange) ? ROOM_LAST : ROOM_ANSWER;
     case HFD_CONN_HANDSHAKE:
@@ -224,8 +224,8 @@ static enum room room_of(const struct hfd_conn *conn, int64_t now_us)
 /* Ends a connection whose place is taken. May free conn. */
 static void end_crowded(struct hfd_conn *conn)
 {
-    if (conn->state == HFD_CONN_BUSY && hfd_later_is_refusal(conn->exchange)) {
-        hfd_later_answer_now(conn->exchange);
+    if (conn->state == HFD_CONN_BUSY && hfd_delayed_reply_is_refusal(conn->exchange)) {
+        hfd_delayed_reply_answer_now(conn->exchange);
     } else if (conn->state == HFD_CONN_BUSY) {
         if (conn->exchange != NULL)
             hfd_exchange_cancel(conn->exchange);
@@ -648,11 +648,11 @@ static void loop_run(struct hfd_loop *loop)
     for (;;) {
         int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
-        wait_us = hfd_later_wait_us(loop, wait_us);
+        wait_us = hfd_delayed_reply_wait_us(loop, wait_us);
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         now_us = hfd_loop_mono_us(loop);
-        hfd_later_run(loop, now_us);
+        hfd_delayed_reply_run(loop, now_us);
         hfd_conn_rearm_all(loop);
         make_room(loop, now_us);
         if (now_us - loop->swept_us >= SWEEP_US)

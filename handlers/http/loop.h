@@ -93,7 +93,7 @@ struct hfd_loop {
     struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */
     h2o_linklist_t rearm; /* struct hfd_conn.rearm_link: answered, ready for the next request */
-    h2o_linklist_t later; /* struct hfd_later.link: answers that wait */
+    h2o_linklist_t later; /* struct hfd_delayed_reply.link: answers that wait */
     size_t later_count;
     int64_t later_us; /* mono: the first of them is not due before */
     bool again;       /* h2o got something between two runs: do not sleep */

@@ -309,9 +309,9 @@ static void gather_schema_unlock(struct hfd_db *db)
     hfd_db_schema_unlock(db->inner);
 }
 
-static hfd_rc gather_tidy(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc gather_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
-    return hfd_db_tidy(db->inner, err);
+    return hfd_db_cleanup(db->inner, err);
 }
 
 /* The statements may change anything. */
@@ -440,7 +440,7 @@ static const struct hfd_engine engine = {
     .undone_by = gather_undone_by,
     .reopen = gather_reopen,
     .was_committed = gather_was_committed,
-    .tidy = gather_tidy,
+    .cleanup = gather_cleanup,
     .exec = gather_exec,
     .load_begin = gather_load_begin,
     .load = gather_load,

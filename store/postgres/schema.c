@@ -131,7 +131,7 @@ hfd_rc hfd_pg_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
     return ask_number(db, "SELECT pg_database_size(current_database())", out, err);
 }
 
-hfd_rc hfd_pg_tidy(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_pg_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_pg_check_owner(db);
     (void)err;

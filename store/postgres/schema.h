@@ -5,7 +5,7 @@
 #include "store/db.h"
 
 /* The version, migrations, care, and copies. */
-HFD_MUST_CHECK hfd_rc hfd_pg_tidy(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_pg_cleanup(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_check(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err);

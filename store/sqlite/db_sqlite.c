@@ -164,7 +164,7 @@ void hfd_sqlite_schema_unlock(struct hfd_db *db)
     hfd_sqlite_check_owner(db);
 }
 
-hfd_rc hfd_sqlite_tidy(struct hfd_db *db, struct hfd_err *err)
+hfd_rc hfd_sqlite_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
     int sqlite;
 

@@ -16,7 +16,7 @@ const char *hfd_db_vfs(void);
  */
 void hfd_db_set_synchronous(const char *level);
 
-/** From how many pages in the log hfd_sqlite_tidy works; 1000 in the program. */
+/** From how many pages in the log hfd_sqlite_cleanup works; 1000 in the program. */
 void hfd_db_set_checkpoint_frames(int frames);
 
 #endif

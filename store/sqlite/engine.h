@@ -20,7 +20,7 @@ bool hfd_sqlite_shared(const struct hfd_db *db);
 enum hfd_db_fate hfd_sqlite_fate(const struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_reopen(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_sqlite_tidy(struct hfd_db *db, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_sqlite_cleanup(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_exec(struct hfd_db *db, const char *sql, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_check(struct hfd_db *db, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_sqlite_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err);

@@ -89,7 +89,7 @@ struct run {
     struct world w;
     struct test_rng plan, random;
     struct hfd_hs_checker checker;
-    struct hfd_actor actor;
+    struct hfd_adapter_hooks hooks;
     struct hfd_kube_access access;
     struct hfd_hs_fleet_store rows;
     struct hfd_hs_fleet fleet;
@@ -256,9 +256,10 @@ static void begin(struct run *r)
     r->checker.defaults = (struct hfd_hs_defaults){.namespace = HFD_SLICE("clusters")};
     if (hfd_schema_hypershift(&r->checker.schemas, &r->w.err) != HFD_OK)
         fail(r, "start", "%s", r->w.err.msg);
-    r->actor = (struct hfd_actor){.judge = adapters[0], .ctx = r, .admit = admit, .asked = asked};
+    r->hooks =
+        (struct hfd_adapter_hooks){.judge = adapters[0], .ctx = r, .admit = admit, .asked = asked};
     r->access.server = HFD_SLICE("https://simulated");
-    r->w.driver.actor = &r->actor;
+    r->w.driver.hooks = &r->hooks;
     r->w.driver.rules.check_order = hfd_hs_order_check;
     r->w.driver.rules.check_ctx = &r->checker;
     r->w.driver.fleet.builtin = (struct hfd_adapter_names){adapters, 2};

@@ -59,7 +59,7 @@ static void ask_nothing(void *ctx, hfd_slice guresid)
     (void)guresid;
 }
 
-static const struct hfd_actor actor = {
+static const struct hfd_adapter_hooks hooks = {
     .judge = HFD_SLICE("validation"), .admit = admit_all, .asked = ask_nothing};
 static const struct hfd_output_rule secrets[] = {
     {HFD_SLICE("kubeconfig"), HFD_SLICE("dns"), HFD_SLICE("/secrets/kubeconfig")}};
@@ -107,7 +107,7 @@ static struct world *new_world(const char *keys)
     hfd_keyring_free(w->ring);
     assert_int_equal(hfd_keyring_load(keys, &w->ring, &w->err), HFD_OK);
     w->driver.ring = w->ring;
-    w->driver.actor = &actor;
+    w->driver.hooks = &hooks;
     w->driver.output_secrets = secrets;
     w->driver.output_secret_count = 1;
     return w;

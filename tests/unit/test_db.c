@@ -550,7 +550,7 @@ static void broken_connection_repeats_its_reason(void **state)
     assert_null(st);
     assert_int_equal(hfd_db_exec(fx->db, sql_count, &later), HFD_IO);
     assert_int_equal(hfd_db_schema_version(fx->db, &version, &later), HFD_IO);
-    assert_int_equal(hfd_db_tidy(fx->db, &later), HFD_IO);
+    assert_int_equal(hfd_db_cleanup(fx->db, &later), HFD_IO);
     assert_string_equal(first.msg, later.msg);
     hfd_db_close(&fx->db);
     open_writer(fx);

@@ -119,7 +119,7 @@ static void ask_nothing(void *ctx, hfd_slice guresid)
     (void)guresid;
 }
 
-static const struct hfd_actor actor = {
+static const struct hfd_adapter_hooks hooks = {
     .judge = HFD_SLICE("validation"), .admit = admit_all, .asked = ask_nothing};
 
 static void take_ring(struct fixture *fx)
@@ -172,7 +172,7 @@ static int setup(void **state)
     (void)snprintf(fx->keys, sizeof(fx->keys), "%s/keys", fx->w.base);
     assert_int_equal(hfd_keyring_create(fx->keys, &hfd_rng_system, &fx->w.err), HFD_OK);
     take_ring(fx);
-    fx->w.driver.actor = &actor;
+    fx->w.driver.hooks = &hooks;
     for (int i = 0; i < RESOURCES; i++) {
         char guresid[16], body[192];
 

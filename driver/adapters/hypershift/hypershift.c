@@ -32,9 +32,9 @@
 #define HFD_HS_SEEN_MAX                                                                            \
     2000 /* HostedClusters and NodePools of a management cluster; more are left out */
 
-struct hfd_hs_seen {
+struct hfd_hs_inventory {
     pthread_mutex_t lock;
-    struct hfd_hs_seen_object *items;
+    struct hfd_hs_inventory_object *items;
     size_t count;
     bool warned; /* Secrets cannot be listed */
 };
@@ -43,7 +43,7 @@ struct hfd_hs_seen {
 #define NAME_MAX_BYTES 254
 #define ID_MAX_BYTES 64
 
-struct hfd_hs_seen_object {
+struct hfd_hs_inventory_object {
     enum hfd_kind kind;
     const char *object; /* "HostedCluster" */
     char id[ID_MAX_BYTES], guresid[HFD_GURESID_MAX + 1];
@@ -53,20 +53,20 @@ struct hfd_hs_seen_object {
 
 /* A look under way. */
 struct look {
-    struct hfd_hs_seen_object *items;
+    struct hfd_hs_inventory_object *items;
     size_t count;
     enum hfd_kind kind;
     const struct hfd_kube_type *type;
 };
 
 /* Set up an empty list, and free it. */
-static void hs_seen_init(struct hfd_hs_seen *seen)
+static void hs_seen_init(struct hfd_hs_inventory *seen)
 {
-    *seen = (struct hfd_hs_seen){.count = 0};
+    *seen = (struct hfd_hs_inventory){.count = 0};
     pthread_mutex_init(&seen->lock, NULL);
 }
 
-static void hs_seen_fini(struct hfd_hs_seen *seen)
+static void hs_seen_fini(struct hfd_hs_inventory *seen)
 {
     free(seen->items);
     pthread_mutex_destroy(&seen->lock);
@@ -95,7 +95,7 @@ static bool has_cluster(const struct look *l, hfd_slice guresid)
 static bool take_item(void *ctx, const json_t *item)
 {
     struct look *l = ctx;
-    struct hfd_hs_seen_object o = {
+    struct hfd_hs_inventory_object o = {
         .kind = l->kind, .object = l->type->kind, .generation = hfd_hs_applied_generation(item)};
     const char *label = l->kind == HFD_KIND_CLUSTER ? HFD_HS_LABEL_CLUSTER : HFD_HS_LABEL_NODEPOOL;
     const hfd_slice id = hfd_hs_label(item, label),
@@ -139,7 +139,7 @@ static enum hfd_kube_class look_for(struct look *l, struct hfd_kube *kube,
 }
 
 /* Without the right the other objects are listed. */
-static bool look_for_secrets(struct look *l, struct hfd_hs_seen *seen, struct hfd_kube *kube)
+static bool look_for_secrets(struct look *l, struct hfd_hs_inventory *seen, struct hfd_kube *kube)
 {
     const enum hfd_kube_class class = look_for(l, kube, &hfd_hs_secrets);
 
@@ -156,10 +156,10 @@ static bool look_for_secrets(struct look *l, struct hfd_hs_seen *seen, struct hf
  * @param secrets  list Secrets whose HostedCluster is gone as well; if that is refused, a warning
  * @return true if it was whole
  */
-static bool hs_seen_look(struct hfd_hs_seen *seen, struct hfd_kube *kube, bool secrets)
+static bool hs_seen_look(struct hfd_hs_inventory *seen, struct hfd_kube *kube, bool secrets)
 {
     struct look l = {.count = 0};
-    struct hfd_hs_seen_object *old;
+    struct hfd_hs_inventory_object *old;
     bool whole;
 
     l.items = calloc(HFD_HS_SEEN_MAX, sizeof(*l.items));
@@ -181,13 +181,13 @@ static bool hs_seen_look(struct hfd_hs_seen *seen, struct hfd_kube *kube, bool s
 }
 
 /* Hands over the objects. Texts are borrowed during the call. Thread: any. */
-static void hs_seen_each(struct hfd_hs_seen *seen, hfd_slice place, hfd_actor_object_fn *take,
-                         void *ctx)
+static void hs_seen_each(struct hfd_hs_inventory *seen, hfd_slice place,
+                         hfd_adapter_object_fn *take, void *ctx)
 {
     pthread_mutex_lock(&seen->lock);
     for (size_t i = 0; i < seen->count; i++) {
-        const struct hfd_hs_seen_object *o = &seen->items[i];
-        const struct hfd_actor_object object = {
+        const struct hfd_hs_inventory_object *o = &seen->items[i];
+        const struct hfd_adapter_object object = {
             .kind = o->kind,
             .object = o->object,
             .id = hfd_slice_of(o->id),
@@ -243,7 +243,7 @@ struct hfd_hypershift {
     bool has_fleet, has_server; /* both were reached */
     atomic_int trouble;         /* enum trouble, for other threads */
     struct hfd_hs_records records;
-    struct hfd_hs_seen seen;
+    struct hfd_hs_inventory seen;
     int64_t seen_due_us;
     int64_t look_due_us, scan_due_us;
     pthread_t thread;
@@ -853,7 +853,7 @@ void hfd_hypershift_asked(struct hfd_hypershift *h, hfd_slice guresid)
     hfd_kube_wake(h->server.kube);
 }
 
-void hfd_hypershift_objects(struct hfd_hypershift *h, hfd_actor_object_fn *take, void *arg)
+void hfd_hypershift_objects(struct hfd_hypershift *h, hfd_adapter_object_fn *take, void *arg)
 {
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
     hs_seen_each(&h->seen, h->config.management, take, arg);

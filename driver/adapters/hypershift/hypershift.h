@@ -64,7 +64,7 @@ const char *hfd_hypershift_trouble(struct hfd_hypershift *hypershift);
  * Hands over the objects of ours on the management cluster, as they were at the last look, and has
  * it look again soon. Thread: any.
  */
-void hfd_hypershift_objects(struct hfd_hypershift *hypershift, hfd_actor_object_fn *take,
+void hfd_hypershift_objects(struct hfd_hypershift *hypershift, hfd_adapter_object_fn *take,
                             void *arg);
 
 /** As hfd_hypershift_start, but starts no thread. @param out  gives */

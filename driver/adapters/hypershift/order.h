@@ -90,7 +90,7 @@ void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, 
 /** True if HyperShift makes a domain of the management cluster's own. */
 bool hfd_hs_is_passthrough(const json_t *cluster_spec);
 
-/** hfd_actor.admit. @return HFD_OK, HFD_INVALID, HFD_IMMUTABLE */
+/** hfd_adapter_hooks.admit. @return HFD_OK, HFD_INVALID, HFD_IMMUTABLE */
 HFD_MUST_CHECK hfd_rc hfd_hs_admit(const struct hfd_hs_checker *checker, const struct hfd_ctx *c,
                                    const struct hfd_call *call, const struct hfd_resource_row *was);
 

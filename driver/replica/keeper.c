@@ -211,8 +211,7 @@ static hfd_rc count_replicas(struct hfd_txn *tx, struct beat *b, struct hfd_err 
 static hfd_rc put_replica(struct hfd_txn *tx, struct beat *b, struct hfd_err *err)
 {
     const struct hfd_keeper *k = b->keeper;
-    char mark[24];
-    const struct hfd_replica_row row = {
+    struct hfd_replica_row row = {
         .id = id_of(k),
         .name = hfd_slice_of(k->name),
         .version = HFD_SLICE(HFD_VERSION),
@@ -221,11 +220,12 @@ static hfd_rc put_replica(struct hfd_txn *tx, struct beat *b, struct hfd_err *er
         .beat_us = b->now_us,
         .key_ids = hfd_slice_of(b->key_ids),
         .settings_epoch = b->starting ? b->settings.epoch : k->epoch,
-        .settings_mark = hfd_slice_of(mark),
     };
+    char mark[24];
     hfd_rc rc;
 
     (void)snprintf(mark, sizeof(mark), "%016llx", (unsigned long long)k->config.settings.rules);
+    row.settings_mark = hfd_slice_of(mark);
     rc = hfd_replica_row_put(tx, &row, err);
     return rc == HFD_OK
                ? hfd_replica_row_drop(tx, b->now_us - FORGET_AFTER * k->config.lease_us, err)

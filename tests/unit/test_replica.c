@@ -493,6 +493,7 @@ static hfd_rc txn_rows(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     assert_true(lease.epoch == 7 && lease.until_us == 0 && lease.holder.len == 0);
     MUST(hfd_replica_row_list(tx, mem, &list, err));
     assert_int_equal(list.count, 1);
+    assert_true(hfd_slice_is(list.rows[0].settings_mark, "0000000000000001"));
     assert_true(hfd_slice_is(list.rows[0].key_ids, "5cba97cb,aa") &&
                 list.rows[0].schema == (int64_t)hfd_migrations_count &&
                 hfd_slice_is(list.rows[0].name, "machine") &&

@@ -135,8 +135,17 @@ class Played(unittest.TestCase):
         self.assertGreaterEqual(self.play(pages.read("handlers/docs/adapters.md")), 8)
 
     def test_portal(self):
-        """portal.md: the list, one resource, and the feed."""
-        self.assertGreaterEqual(self.play(pages.read("handlers/docs/portal.md")), 6)
+        """portal.md: the list, one resource, and the feed. On PostgreSQL the feed may end early for
+        a moment, so the page has a second try there.
+        """
+        text = pages.read("handlers/docs/portal.md")
+        try:
+            count = self.play(text)
+        except AssertionError:
+            if "HFD_TEST_STORE" not in os.environ:
+                raise
+            count = self.play(text)
+        self.assertGreaterEqual(count, 6)
 
 
 # A word of a block that is not run here, and where its commands are run. Without a test: why not.

@@ -18,7 +18,7 @@ import postgres
 STORED = 2000     # driver resources: 30,000 rows
 OTHERS = 40       # rows in each other table
 KILLS = 5
-STAYING = ("hfd_meta", "hfd_commit", "replica", "lease", "settings_epoch")
+STAYING = ("hfd_meta", "hfd_commit", "replica", "leader", "settings_epoch")
 PROGRAM = real.lib.program()
 SEED = int(os.environ.get("HFD_SEED") or random.randrange(1 << 32))
 

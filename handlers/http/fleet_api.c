@@ -223,8 +223,8 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? format_page(cmd, err) : rc;
 }
 
-/* Sends the page that the reader has written. */
-static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+/* Sends the document that the reader has written. */
+static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct hfd_fleet_command *cmd = arg;
 
@@ -248,7 +248,7 @@ static void view_page(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
 
     cmd->call.mem->max_bytes = LIST_MAX_BYTES; /* a page of the largest documents */
     cmd->body = hfd_exchange_body(x, LIST_MAX_BYTES);
-    hfd_exchange_view(x, listing->fn, cmd, on_listed);
+    hfd_exchange_view(x, listing->fn, cmd, on_written);
 }
 
 static void on_short_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -256,7 +256,7 @@ static void on_short_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const 
     struct hfd_fleet_command *cmd = arg;
 
     if (rc != HFD_LIMIT) {
-        on_listed(x, arg, rc, err);
+        on_written(x, arg, rc, err);
         return;
     }
     hfd_arena_rewind(cmd->call.mem, cmd->in.list.asked);
@@ -537,24 +537,12 @@ static hfd_rc txn_get_some(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_buf_finish(cmd->body, &document, err);
 }
 
-static void on_got_some(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
-{
-    const struct hfd_fleet_command *cmd = arg;
-
-    if (rc != HFD_OK)
-        hfd_exchange_fail(x, rc, err);
-    else
-        hfd_exchange_reply(x, &(struct hfd_reply){.status = 200,
-                                                  .content_type = "application/json",
-                                                  .body = hfd_buf_slice(cmd->body)});
-}
-
 /* Parsing a whole document again takes long for a loop, so a reader selects its members. */
 static void get_some(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
 {
     cmd->body = hfd_exchange_body(x, HFD_FLEET_DOCUMENT_MAX_BYTES);
     cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
-    hfd_exchange_view_short(x, txn_get_some, cmd, on_got_some);
+    hfd_exchange_view_short(x, txn_get_some, cmd, on_written);
 }
 
 static void on_got(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)

@@ -203,6 +203,18 @@ class Issuers(Signed):
                      "audience": "hyperfleet", "identity_claim": "sub", "scopes": ["adapter"]},
                     **more)
 
+    def start_with_site(self, handler):
+        """Starts a site, and a server that fetches the keys of an issuer there."""
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=site.serve_forever, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(site.server_close)
+        self.addCleanup(site.shutdown)
+        issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:%d/jwks" % site.server_port)
+        del issuer["jwk_cert_file"]
+        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+
     def claims(self, **more):
         return dict({"iss": ISSUER, "aud": "hyperfleet", "sub": "dns", "exp": soon()}, **more)
 
@@ -288,15 +300,7 @@ class Issuers(Signed):
             def log_message(self, *args):
                 pass
 
-        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(site.server_close)
-        self.addCleanup(site.shutdown)
-        issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:%d/jwks" % site.server_port)
-        del issuer["jwk_cert_file"]
-        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+        self.start_with_site(Handler)
         token = self.rsa.token({"alg": "RS256", "kid": "one"}, self.claims())
         eventually(lambda: self.answer(token).status == 403, "the keys are fetched")
         served["status"] = 500
@@ -437,15 +441,7 @@ class Issuers(Signed):
             def log_message(self, *args):
                 pass
 
-        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=site.serve_forever, daemon=True)
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(site.server_close)
-        self.addCleanup(site.shutdown)
-        issuer = self.issuer([], jwk_cert_url="http://127.0.0.1:%d/jwks" % site.server_port)
-        del issuer["jwk_cert_file"]
-        self.start("--auth-issuers", self.write("issuers", {"issuers": [issuer]}))
+        self.start_with_site(Handler)
         eventually(lambda: any("got 302" in r.get("error", "") for r in self.server.records()),
                    "the log says so")
         self.assertEqual(asked, ["/jwks"])

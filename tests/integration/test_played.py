@@ -136,13 +136,13 @@ class Played(unittest.TestCase):
 
     def test_portal(self):
         """portal.md: the list, one resource, and the feed. On PostgreSQL the feed may end early for
-        a moment, so the page has a second try there.
+        a moment (test_overview), so a block that reads it has a second try there.
         """
         text = pages.read("handlers/docs/portal.md")
         try:
             count = self.play(text)
-        except AssertionError:
-            if "HFD_TEST_STORE" not in os.environ:
+        except AssertionError as failure:
+            if "HFD_TEST_STORE" not in os.environ or "/events" not in str(failure):
                 raise
             count = self.play(text)
         self.assertGreaterEqual(count, 6)

@@ -298,9 +298,9 @@ static void disturb(struct chaos *c, int i)
     if (!runs && c->random >> 24 == 0) {
         make(c->fx, i, 1);
         c->due_us[i] = now_us;
-    } else if (runs && c->random >> 20 == 0) {
+    } else if (runs && c->random >> 22 == 0) {
         kill(c->fx, i);
-    } else if (runs && c->random >> 20 == 1) {
+    } else if (runs && c->random >> 22 == 1) {
         c->stopped_us[i] = now_us + (int64_t)(c->random % 60) * S;
     }
 }

@@ -518,9 +518,8 @@ class Cases:
                 ("hostedclusters", "held1", "HostedCluster"),
                 ("secrets", "held1-pull-secret", "Secret")]
         for plural, name, _ in held:
-            have = self.object(plural, name)["metadata"].get("finalizers", [])
-            self.kube.merge(self.path(plural, name), {"metadata": {
-                "finalizers": have + ["example.com/" + plural]}})
+            eventually(lambda p=plural, n=name: self.kube.finalizers(
+                self.path(p, n), lambda have: have + ["example.com/" + p]), "a finalizer added")
         self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
         for plural, name, kind in held:
             self.until_says(id_, "waits for %s %s to be gone since 20" % (kind, name))
@@ -529,9 +528,9 @@ class Cases:
             if kind == "HostedCluster":
                 eventually(lambda: self.remain(name), "the condition written")  # 409: changed
                 self.until_says(id_, "; CloudResourcesDestroyed: 2 volumes remain")
-            left = [f for f in self.object(plural, name)["metadata"]["finalizers"]
-                    if not f.startswith("example.com")]
-            self.kube.merge(self.path(plural, name), {"metadata": {"finalizers": left or None}})
+            eventually(lambda p=plural, n=name: self.kube.finalizers(
+                self.path(p, n), lambda have: [f for f in have if "example.com" not in f]),
+                "the finalizer taken away")  # the operator takes its own away meanwhile
         self.until(id_, 404, "deleted")
 
     def test_one_nodepool_leaves(self):

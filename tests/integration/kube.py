@@ -90,6 +90,16 @@ class Kube:
     def merge(self, path, body):
         return self.request("PATCH", path, body, "application/merge-patch+json")
 
+    def finalizers(self, path, change):
+        """Writes change(finalizers) of an object. False when another writer was first."""
+        meta = self.get(path)["metadata"]
+        status, answer = self.merge(path, {"metadata": {
+            "finalizers": change(meta.get("finalizers", [])) or None,
+            "resourceVersion": meta["resourceVersion"]}})
+        if status not in (200, 409):
+            raise AssertionError("%s: %d %r" % (path, status, answer))
+        return status == 200
+
 
 def condition(kind, status, reason="AsExpected", message="", generation=None):
     c = {"type": kind, "status": status, "reason": reason, "message": message,

@@ -215,112 +215,112 @@ hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_schema_check *che
 hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                       struct hfd_err *err)
 {
-    return engine_of(db)->prepare(db, sql, out, err);
+    return engine_of(db)->statements->prepare(db, sql, out, err);
 }
 
 hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
                            struct hfd_err *err)
 {
-    return engine_of(db)->prepare_once(db, sql, out, err);
+    return engine_of(db)->statements->prepare_once(db, sql, out, err);
 }
 
 void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                           int path_at)
 {
-    engine_of(db)->sql_json_text(db, sql, column, path_at);
+    engine_of(db)->dialect->sql_json_text(db, sql, column, path_at);
 }
 
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                             int path_at)
 {
-    engine_of(db)->sql_json_number(db, sql, column, path_at);
+    engine_of(db)->dialect->sql_json_number(db, sql, column, path_at);
 }
 
 struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
 {
-    return engine_of(db)->sql_like(db);
+    return engine_of(db)->dialect->sql_like(db);
 }
 
 struct hfd_db_like hfd_db_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
 {
-    return engine_of(db)->sql_fold(db, mem);
+    return engine_of(db)->dialect->sql_fold(db, mem);
 }
 
 void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                           int type_at, enum hfd_db_condition what)
 {
-    engine_of(db)->sql_condition(db, sql, column, type_at, what);
+    engine_of(db)->dialect->sql_condition(db, sql, column, type_at, what);
 }
 
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
 {
-    return engine_of(db)->json_path(db, dotted, mem);
+    return engine_of(db)->dialect->json_path(db, dotted, mem);
 }
 
 hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
 {
-    return engine_of(db)->json_key(db, key, mem);
+    return engine_of(db)->dialect->json_key(db, key, mem);
 }
 
 void hfd_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
 {
-    engine_of(st)->stmt_text(st, at, v);
+    engine_of(st)->statements->text(st, at, v);
 }
 
 void hfd_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
 {
-    engine_of(st)->stmt_blob(st, at, v);
+    engine_of(st)->statements->blob(st, at, v);
 }
 
 void hfd_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
 {
-    engine_of(st)->stmt_i64(st, at, v);
+    engine_of(st)->statements->i64(st, at, v);
 }
 
 void hfd_stmt_f64(struct hfd_stmt *st, int at, double v)
 {
-    engine_of(st)->stmt_f64(st, at, v);
+    engine_of(st)->statements->f64(st, at, v);
 }
 
 void hfd_stmt_null(struct hfd_stmt *st, int at)
 {
-    engine_of(st)->stmt_null(st, at);
+    engine_of(st)->statements->null(st, at);
 }
 
 hfd_rc hfd_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 {
-    return engine_of(st)->stmt_step(st, row, err);
+    return engine_of(st)->statements->step(st, row, err);
 }
 
 hfd_rc hfd_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
 {
-    return engine_of(st)->stmt_run(st, changed, err);
+    return engine_of(st)->statements->run(st, changed, err);
 }
 
 void hfd_stmt_done(struct hfd_stmt *st)
 {
     if (st != NULL)
-        engine_of(st)->stmt_done(st);
+        engine_of(st)->statements->done(st);
 }
 
 int64_t hfd_stmt_col_i64(struct hfd_stmt *st, int at)
 {
-    return engine_of(st)->stmt_col_i64(st, at);
+    return engine_of(st)->statements->col_i64(st, at);
 }
 
 bool hfd_stmt_is_stuck(const struct hfd_stmt *st)
 {
-    return engine_of(st)->stmt_is_stuck(st);
+    return engine_of(st)->statements->is_stuck(st);
 }
 
 bool hfd_stmt_col_is_null(struct hfd_stmt *st, int at)
 {
-    return engine_of(st)->stmt_col_is_null(st, at);
+    return engine_of(st)->statements->col_is_null(st, at);
 }
 
 hfd_slice hfd_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
-    return engine_of(st)->stmt_col_text(st, at, mem);
+    return engine_of(st)->statements->col_text(st, at, mem);
 }
 
 hfd_rc hfd_db_root(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id, struct hfd_err *err)
@@ -335,21 +335,21 @@ hfd_rc hfd_db_exclusive(struct hfd_db *db, struct hfd_err *err)
 
 const char *hfd_db_sql_number(const struct hfd_db *db)
 {
-    const struct hfd_engine *engine = engine_of(db);
+    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
 
-    return engine->sql_number != NULL ? engine->sql_number(db) : NULL;
+    return dialect->sql_number != NULL ? dialect->sql_number(db) : NULL;
 }
 
 const char *hfd_db_sql_number_end(const struct hfd_db *db)
 {
-    const struct hfd_engine *engine = engine_of(db);
+    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
 
-    return engine->sql_number_end != NULL ? engine->sql_number_end(db) : NULL;
+    return dialect->sql_number_end != NULL ? dialect->sql_number_end(db) : NULL;
 }
 
 hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
-    const char *sql = engine_of(db)->sql_now;
+    const char *sql = engine_of(db)->dialect->sql_now;
     struct hfd_stmt *st;
     bool row;
     hfd_rc rc;

@@ -8,6 +8,44 @@
 
 #include "store/db.h"
 
+/** Statements. */
+struct hfd_engine_statements {
+    hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                      struct hfd_err *err);
+    hfd_rc (*prepare_once)(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                           struct hfd_err *err);
+    void (*text)(struct hfd_stmt *st, int at, hfd_slice v);
+    void (*blob)(struct hfd_stmt *st, int at, hfd_slice v);
+    void (*i64)(struct hfd_stmt *st, int at, int64_t v);
+    void (*f64)(struct hfd_stmt *st, int at, double v);
+    void (*null)(struct hfd_stmt *st, int at);
+    hfd_rc (*step)(struct hfd_stmt *st, bool *row, struct hfd_err *err);
+    hfd_rc (*run)(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);
+    void (*done)(struct hfd_stmt *st);
+    int64_t (*col_i64)(struct hfd_stmt *st, int at);
+    bool (*is_stuck)(const struct hfd_stmt *st);
+    bool (*col_is_null)(struct hfd_stmt *st, int at);
+    hfd_slice (*col_text)(struct hfd_stmt *st, int at, struct hfd_arena *mem);
+};
+
+/** Words that portable SQL does not have. */
+struct hfd_engine_dialect {
+    void (*sql_json_text)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at);
+    void (*sql_json_number)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at);
+    struct hfd_db_like (*sql_like)(const struct hfd_db *db);
+    struct hfd_db_like (*sql_fold)(const struct hfd_db *db, struct hfd_arena *mem);
+    void (*sql_condition)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what);
+    hfd_slice (*json_path)(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
+    hfd_slice (*json_key)(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem);
+    /* NULL = there is one writer: hfd_db_sql_number, hfd_db_sql_number_end */
+    const char *(*sql_number)(const struct hfd_db *db);
+    const char *(*sql_number_end)(const struct hfd_db *db);
+    const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
+};
+
 struct hfd_engine {
     hfd_rc (*open)(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err);
@@ -52,39 +90,11 @@ struct hfd_engine {
     hfd_rc (*set_schema_version)(struct hfd_db *db, int64_t version, struct hfd_err *err);
     hfd_rc (*check_schema)(struct hfd_db *db, const struct hfd_schema_check *check,
                            struct hfd_err *err);
-    hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                      struct hfd_err *err);
-    hfd_rc (*prepare_once)(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
-                           struct hfd_err *err);
-    void (*sql_json_text)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                          int path_at);
-    void (*sql_json_number)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                            int path_at);
-    struct hfd_db_like (*sql_like)(const struct hfd_db *db);
-    struct hfd_db_like (*sql_fold)(const struct hfd_db *db, struct hfd_arena *mem);
-    void (*sql_condition)(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                          int type_at, enum hfd_db_condition what);
-    hfd_slice (*json_path)(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem);
-    hfd_slice (*json_key)(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem);
-    void (*stmt_text)(struct hfd_stmt *st, int at, hfd_slice v);
-    void (*stmt_blob)(struct hfd_stmt *st, int at, hfd_slice v);
-    void (*stmt_i64)(struct hfd_stmt *st, int at, int64_t v);
-    void (*stmt_f64)(struct hfd_stmt *st, int at, double v);
-    void (*stmt_null)(struct hfd_stmt *st, int at);
-    hfd_rc (*stmt_step)(struct hfd_stmt *st, bool *row, struct hfd_err *err);
-    hfd_rc (*stmt_run)(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err);
-    void (*stmt_done)(struct hfd_stmt *st);
-    int64_t (*stmt_col_i64)(struct hfd_stmt *st, int at);
-    bool (*stmt_is_stuck)(const struct hfd_stmt *st);
-    bool (*stmt_col_is_null)(struct hfd_stmt *st, int at);
-    hfd_slice (*stmt_col_text)(struct hfd_stmt *st, int at, struct hfd_arena *mem);
     /* NULL = there is never another server */
     hfd_rc (*signal)(struct hfd_db *db, const struct hfd_db_signal *signal, bool *heard,
                      struct hfd_err *err);
-    /* NULL = there is one writer: hfd_db_sql_number, hfd_db_sql_number_end */
-    const char *(*sql_number)(const struct hfd_db *db);
-    const char *(*sql_number_end)(const struct hfd_db *db);
-    const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
+    const struct hfd_engine_statements *statements;
+    const struct hfd_engine_dialect *dialect;
 };
 
 extern const struct hfd_engine hfd_engine_sqlite;

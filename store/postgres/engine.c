@@ -254,6 +254,121 @@ static void pg_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
     db->stop_ctx = ctx;
 }
 
+/* ---- words that portable SQL does not have; pure text ---- */
+
+/* json and not jsonb: a member that is an object stays as it is written. */
+static void sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at)
+{
+    (void)db;
+    hfd_buf_addf(sql, "(%s::json #>> ?%d::text[])", column, path_at);
+}
+
+static void sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at)
+{
+    (void)db;
+    hfd_buf_addf(sql,
+                 "CASE json_typeof(%s::json #> ?%d::text[]) WHEN 'number' THEN "
+                 "(%s::json #>> ?%d::text[])::numeric END",
+                 column, path_at, column, path_at);
+}
+
+#define MICROSECONDS(time) "(EXTRACT(EPOCH FROM (" time ")::timestamptz) * 1000000)::bigint"
+
+static void sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what)
+{
+    static const char *const members[] = {
+        [HFD_DB_STATUS] = "e.value->>'status'",
+        [HFD_DB_LAST_UPDATED_TIME] = MICROSECONDS("e.value->>'last_updated_time'"),
+        [HFD_DB_LAST_TRANSITION_TIME] = MICROSECONDS("e.value->>'last_transition_time'"),
+        [HFD_DB_OBSERVED_GENERATION] = "(e.value->>'observed_generation')::bigint",
+    };
+
+    (void)db;
+    hfd_buf_addf(sql,
+                 "(SELECT %s FROM json_array_elements(%s::json) WITH ORDINALITY e (value, at) "
+                 "WHERE e.value->>'type' = ?%d ORDER BY e.at LIMIT 1)",
+                 members[what], column, type_at);
+}
+
+/* Adds a key to a path as an element of a literal array. */
+static void add_key(struct hfd_buf *b, hfd_slice key)
+{
+    hfd_buf_addc(b, '"');
+    for (size_t i = 0; i < key.len; i++) {
+        if (key.p[i] == '"' || key.p[i] == '\\')
+            hfd_buf_addc(b, '\\');
+        hfd_buf_addc(b, key.p[i]);
+    }
+    hfd_buf_addc(b, '"');
+}
+
+static hfd_slice json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
+{
+    struct hfd_buf b;
+    hfd_slice out;
+
+    (void)db;
+    hfd_buf_init(&b, dotted.len * 3 + 8);
+    hfd_buf_addc(&b, '{');
+    for (;;) {
+        const char *dot = dotted.len > 0 ? memchr(dotted.p, '.', dotted.len) : NULL;
+        const size_t len = dot != NULL ? (size_t)(dot - dotted.p) : dotted.len;
+
+        add_key(&b, (hfd_slice){dotted.p, len});
+        if (dot == NULL)
+            break;
+        hfd_buf_addc(&b, ',');
+        dotted = (hfd_slice){dot + 1, dotted.len - len - 1};
+    }
+    hfd_buf_addc(&b, '}');
+    return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
+}
+
+static hfd_slice json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
+{
+    struct hfd_buf b;
+    hfd_slice out;
+
+    (void)db;
+    hfd_buf_init(&b, key.len * 2 + 8);
+    hfd_buf_addc(&b, '{');
+    add_key(&b, key);
+    hfd_buf_addc(&b, '}');
+    return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
+}
+
+static struct hfd_db_like sql_like(const struct hfd_db *db)
+{
+    (void)db;
+    return (struct hfd_db_like){"(", " LIKE ", " ESCAPE '\\')"};
+}
+
+static struct hfd_db_like sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
+{
+    const hfd_slice end = db->fold[0] != '\0' ? hfd_arena_printf(mem, ") COLLATE \"%s\")", db->fold)
+                                              : HFD_SLICE("))");
+
+    return (struct hfd_db_like){"lower((", "", end.p};
+}
+
+static const struct hfd_engine_dialect dialect = {
+    .sql_json_text = sql_json_text,
+    .sql_json_number = sql_json_number,
+    .sql_like = sql_like,
+    .sql_fold = sql_fold,
+    .sql_condition = sql_condition,
+    .json_path = json_path,
+    .json_key = json_key,
+    .sql_number = hfd_pg_sql_number,
+    .sql_number_end = hfd_pg_sql_number_end,
+    .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+};
+
+/* ---- the engine ---- */
+
 /* The connections of groups gather what the jobs read and write. */
 static hfd_rc open_place(const struct hfd_store_place *place, enum hfd_db_mode mode,
                          struct hfd_db **out, struct hfd_err *err)
@@ -297,29 +412,7 @@ const struct hfd_engine hfd_engine_postgres = {
     .schema_version = hfd_pg_schema_version,
     .set_schema_version = hfd_pg_set_schema_version,
     .check_schema = hfd_pg_check_schema,
-    .prepare = hfd_pg_prepare,
-    .prepare_once = hfd_pg_prepare_once,
-    .sql_json_text = hfd_pg_sql_json_text,
-    .sql_json_number = hfd_pg_sql_json_number,
-    .sql_like = hfd_pg_sql_like,
-    .sql_fold = hfd_pg_sql_fold,
-    .sql_condition = hfd_pg_sql_condition,
-    .json_path = hfd_pg_json_path,
-    .json_key = hfd_pg_json_key,
-    .stmt_text = hfd_pg_stmt_text,
-    .stmt_blob = hfd_pg_stmt_blob,
-    .stmt_i64 = hfd_pg_stmt_i64,
-    .stmt_f64 = hfd_pg_stmt_f64,
-    .stmt_null = hfd_pg_stmt_null,
-    .stmt_step = hfd_pg_stmt_step,
-    .stmt_run = hfd_pg_stmt_run,
-    .stmt_done = hfd_pg_stmt_done,
-    .stmt_col_i64 = hfd_pg_stmt_col_i64,
-    .stmt_is_stuck = hfd_pg_stmt_is_stuck,
-    .stmt_col_is_null = hfd_pg_stmt_col_is_null,
-    .stmt_col_text = hfd_pg_stmt_col_text,
+    .statements = &hfd_pg_statements,
+    .dialect = &dialect,
     .signal = pg_signal,
-    .sql_number = hfd_pg_sql_number,
-    .sql_number_end = hfd_pg_sql_number_end,
-    .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 };

@@ -418,6 +418,35 @@ static hfd_slice gather_json_key(const struct hfd_db *db, hfd_slice key, struct 
     return hfd_db_json_key(db->inner, key, mem);
 }
 
+static const struct hfd_engine_statements statements = {
+    .prepare = hfd_gather_prepare,
+    .prepare_once = hfd_gather_prepare_once,
+    .text = hfd_gather_text,
+    .blob = hfd_gather_blob,
+    .i64 = hfd_gather_i64,
+    .f64 = hfd_gather_f64,
+    .null = hfd_gather_null,
+    .step = hfd_gather_step,
+    .run = hfd_gather_run,
+    .done = hfd_gather_done,
+    .col_i64 = hfd_gather_col_i64,
+    .is_stuck = hfd_gather_is_stuck,
+    .col_is_null = hfd_gather_col_is_null,
+    .col_text = hfd_gather_col_text,
+};
+
+static const struct hfd_engine_dialect dialect = {
+    .sql_json_text = gather_sql_json_text,
+    .sql_json_number = gather_sql_json_number,
+    .sql_like = gather_sql_like,
+    .sql_fold = gather_sql_fold,
+    .sql_condition = gather_sql_condition,
+    .json_path = gather_json_path,
+    .json_key = gather_json_key,
+    .sql_number = gather_sql_number,
+    .sql_number_end = gather_sql_number_end,
+};
+
 static const struct hfd_engine engine = {
     .close = gather_close,
     .adopt = gather_adopt,
@@ -453,29 +482,8 @@ static const struct hfd_engine engine = {
     .schema_version = gather_schema_version,
     .set_schema_version = gather_set_schema_version,
     .check_schema = gather_check_schema,
-    .prepare = hfd_gather_prepare,
-    .prepare_once = hfd_gather_prepare_once,
-    .sql_json_text = gather_sql_json_text,
-    .sql_json_number = gather_sql_json_number,
-    .sql_like = gather_sql_like,
-    .sql_fold = gather_sql_fold,
-    .sql_condition = gather_sql_condition,
-    .json_path = gather_json_path,
-    .json_key = gather_json_key,
-    .stmt_text = hfd_gather_text,
-    .stmt_blob = hfd_gather_blob,
-    .stmt_i64 = hfd_gather_i64,
-    .stmt_f64 = hfd_gather_f64,
-    .stmt_null = hfd_gather_null,
-    .stmt_step = hfd_gather_step,
-    .stmt_run = hfd_gather_run,
-    .stmt_done = hfd_gather_done,
-    .stmt_col_i64 = hfd_gather_col_i64,
-    .stmt_is_stuck = hfd_gather_is_stuck,
-    .stmt_col_is_null = hfd_gather_col_is_null,
-    .stmt_col_text = hfd_gather_col_text,
-    .sql_number = gather_sql_number,
-    .sql_number_end = gather_sql_number_end,
+    .statements = &statements,
+    .dialect = &dialect,
 };
 
 hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mode mode,

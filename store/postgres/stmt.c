@@ -81,8 +81,8 @@ static void begin_use(struct hfd_stmt *st)
     st->db->stmts_in_use++;
 }
 
-hfd_rc hfd_pg_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                      struct hfd_err *err)
+static hfd_rc stmt_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
     hfd_rc rc = HFD_OK;
@@ -102,8 +102,8 @@ hfd_rc hfd_pg_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_pg_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
-                           struct hfd_err *err)
+static hfd_rc stmt_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                                struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -145,7 +145,7 @@ static void set_param(struct hfd_stmt *st, int at, hfd_slice bytes, Oid type)
     st->types[at - 1] = type;
 }
 
-void hfd_pg_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
+static void stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
 {
     if (v.p != NULL && v.len > 0 && memchr(v.p, '\0', v.len) != NULL)
         stick(st, HFD_INVALID);
@@ -153,12 +153,12 @@ void hfd_pg_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
         set_param(st, at, v, HFD_PG_TEXT);
 }
 
-void hfd_pg_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
+static void stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
 {
     set_param(st, at, v, HFD_PG_BYTEA);
 }
 
-void hfd_pg_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
+static void stmt_i64(struct hfd_stmt *st, int at, int64_t v)
 {
     char *digits = st->numbers[at - 1].digits;
 
@@ -166,7 +166,7 @@ void hfd_pg_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
     set_param(st, at, hfd_slice_of(digits), HFD_PG_INT8);
 }
 
-void hfd_pg_stmt_f64(struct hfd_stmt *st, int at, double v)
+static void stmt_f64(struct hfd_stmt *st, int at, double v)
 {
     char *digits = st->numbers[at - 1].digits;
 
@@ -174,7 +174,7 @@ void hfd_pg_stmt_f64(struct hfd_stmt *st, int at, double v)
     set_param(st, at, hfd_slice_of(digits), HFD_PG_FLOAT8);
 }
 
-void hfd_pg_stmt_null(struct hfd_stmt *st, int at)
+static void stmt_null(struct hfd_stmt *st, int at)
 {
     set_param(st, at, HFD_SLICE_NONE, 0);
 }
@@ -246,7 +246,7 @@ static hfd_rc execute(struct hfd_stmt *st, struct hfd_err *err)
     return HFD_OK;
 }
 
-hfd_rc hfd_pg_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+static hfd_rc stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -266,22 +266,7 @@ hfd_rc hfd_pg_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
     return HFD_OK;
 }
 
-hfd_rc hfd_pg_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
-{
-    bool row;
-    hfd_rc rc = hfd_pg_stmt_step(st, &row, err);
-
-    HFD_ASSERT(!row);
-    if (changed != NULL)
-        *changed = 0;
-    if (rc == HFD_OK && changed != NULL &&
-        hfd_parse_i64(hfd_slice_of(PQcmdTuples(st->result)), 0, INT64_MAX, changed, NULL) != HFD_OK)
-        *changed = 0;
-    hfd_pg_stmt_done(st);
-    return rc;
-}
-
-void hfd_pg_stmt_done(struct hfd_stmt *st)
+static void stmt_done(struct hfd_stmt *st)
 {
     HFD_CHECK_OBJ(st, PG_STMT_MAGIC);
     hfd_pg_check_owner(st->db);
@@ -297,6 +282,21 @@ void hfd_pg_stmt_done(struct hfd_stmt *st)
     memset(st->values, 0, (size_t)st->params * sizeof(*st->values));
 }
 
+static hfd_rc stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    bool row;
+    hfd_rc rc = stmt_step(st, &row, err);
+
+    HFD_ASSERT(!row);
+    if (changed != NULL)
+        *changed = 0;
+    if (rc == HFD_OK && changed != NULL &&
+        hfd_parse_i64(hfd_slice_of(PQcmdTuples(st->result)), 0, INT64_MAX, changed, NULL) != HFD_OK)
+        *changed = 0;
+    stmt_done(st);
+    return rc;
+}
+
 /* ---- columns ---- */
 
 static bool is_absent(const struct hfd_stmt *st, int at)
@@ -310,7 +310,7 @@ static hfd_slice bytes_of(const struct hfd_stmt *st, int at)
                        (size_t)PQgetlength(st->result, st->row - 1, at)};
 }
 
-int64_t hfd_pg_stmt_col_i64(struct hfd_stmt *st, int at)
+static int64_t stmt_col_i64(struct hfd_stmt *st, int at)
 {
     int64_t v = 0;
 
@@ -320,19 +320,19 @@ int64_t hfd_pg_stmt_col_i64(struct hfd_stmt *st, int at)
     return v;
 }
 
-bool hfd_pg_stmt_is_stuck(const struct hfd_stmt *st)
+static bool stmt_is_stuck(const struct hfd_stmt *st)
 {
     HFD_CHECK_OBJ(st, PG_STMT_MAGIC);
     return st->stuck != HFD_OK;
 }
 
-bool hfd_pg_stmt_col_is_null(struct hfd_stmt *st, int at)
+static bool stmt_col_is_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, PG_STMT_MAGIC);
     return is_absent(st, at);
 }
 
-hfd_slice hfd_pg_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+static hfd_slice stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
     hfd_slice v;
 
@@ -354,3 +354,20 @@ void hfd_pg_finalize_all(struct hfd_db *db)
     HFD_ASSERT(db->stmts_in_use == 0);
     hfd_stmt_slots_clear(&db->stmts, free_stmt);
 }
+
+const struct hfd_engine_statements hfd_pg_statements = {
+    .prepare = stmt_prepare,
+    .prepare_once = stmt_prepare_once,
+    .text = stmt_text,
+    .blob = stmt_blob,
+    .i64 = stmt_i64,
+    .f64 = stmt_f64,
+    .null = stmt_null,
+    .step = stmt_step,
+    .run = stmt_run,
+    .done = stmt_done,
+    .col_i64 = stmt_col_i64,
+    .is_stuck = stmt_is_stuck,
+    .col_is_null = stmt_col_is_null,
+    .col_text = stmt_col_text,
+};

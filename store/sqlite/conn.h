@@ -2,8 +2,6 @@
  * A connection to SQLite and its failures. Exactly one connection, the writer's, writes and
  * checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once.
  * Thread: each connection belongs to one thread, asserted.
- *
- * A copy of the database in progress. db.h has its functions.
  */
 #ifndef HFD_STORE_SQLITE_CONN_H
 #define HFD_STORE_SQLITE_CONN_H
@@ -49,12 +47,5 @@ bool hfd_sqlite_is_fatal(int sqlite);
 hfd_rc hfd_sqlite_fail(struct hfd_db *db, int sqlite, const char *what, struct hfd_err *err);
 /** The failure that turned the connection broken. */
 hfd_rc hfd_sqlite_fail_broken(const struct hfd_db *db, struct hfd_err *err);
-
-struct hfd_db_copy {
-    const struct hfd_engine *engine; /* the first member */
-    struct hfd_db *from;             /* in its transaction */
-    sqlite3 *to;
-    sqlite3_backup *pages; /* NULL once all are copied */
-};
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * db.h on SQLite: transactions, opening and closing.
+ * db.h on SQLite: transactions, opening and closing, copies.
  *
  * Refuses to work without WAL and synchronous=FULL (read back), on a database of another program,
  * and beside a second process. No connection maps the file into memory.
@@ -11,7 +11,6 @@
 #include "driver/base/log.h"
 #include "store/migrate.h"
 #include "store/sqlite/dialect.h"
-#include "store/sqlite/engine.h"
 #include "store/sqlite/folder.h"
 #include "store/sqlite/stmt.h"
 
@@ -39,11 +38,6 @@ void hfd_db_set_vfs(const char *name)
     seams.vfs = name != NULL ? name : VFS_DEFAULT;
 }
 
-const char *hfd_db_vfs(void)
-{
-    return seams.vfs;
-}
-
 void hfd_db_set_synchronous(const char *level)
 {
     seams.levels.synchronous = level;
@@ -64,7 +58,7 @@ static int on_progress(void *ctx)
     return db->stop != NULL && db->stop(db->stop_ctx);
 }
 
-void hfd_sqlite_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
+static void db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
 {
     hfd_sqlite_check_owner(db);
     db->stop = fn;
@@ -77,12 +71,12 @@ void hfd_sqlite_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
 static hfd_rc run(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_sqlite_prepare(db, sql, &st, err);
+    hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
 
-    return rc == HFD_OK ? hfd_sqlite_stmt_run(st, NULL, err) : rc;
+    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
 }
 
-hfd_rc hfd_sqlite_begin(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_begin(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -93,7 +87,7 @@ hfd_rc hfd_sqlite_begin(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
-hfd_rc hfd_sqlite_commit(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_commit(struct hfd_db *db, struct hfd_err *err)
 {
     hfd_rc rc;
 
@@ -111,7 +105,7 @@ hfd_rc hfd_sqlite_commit(struct hfd_db *db, struct hfd_err *err)
     return rc;
 }
 
-void hfd_sqlite_rollback(struct hfd_db *db)
+static void db_rollback(struct hfd_db *db)
 {
     struct hfd_err err;
 
@@ -124,47 +118,52 @@ void hfd_sqlite_rollback(struct hfd_db *db)
     db->in_txn = false;
 }
 
-int64_t hfd_sqlite_changes(const struct hfd_db *db)
+static int64_t db_changes(const struct hfd_db *db)
 {
     hfd_sqlite_check_owner(db);
     return sqlite3_total_changes64(db->handle);
 }
 
-bool hfd_sqlite_shared(const struct hfd_db *db)
+static bool db_shared(const struct hfd_db *db)
 {
     hfd_sqlite_check_owner(db);
     return false;
 }
 
-enum hfd_db_fate hfd_sqlite_fate(const struct hfd_db *db)
+static enum hfd_db_fate db_fate(const struct hfd_db *db)
 {
     return db->broken ? HFD_DB_LOST : HFD_DB_GOES_ON;
 }
 
-hfd_rc hfd_sqlite_reopen(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_cause(const struct hfd_db *db, struct hfd_err *err)
 {
-    return hfd_sqlite_cause(db, err);
+    return db->broken ? hfd_sqlite_fail_broken(db, err) : HFD_OK;
+}
+
+static hfd_rc db_reopen(struct hfd_db *db, struct hfd_err *err)
+{
+    return db_cause(db, err);
 }
 
 /* An answer is never lost here: a commit that fails breaks the connection. */
-hfd_rc hfd_sqlite_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
+static hfd_rc db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
 {
     *out = false;
-    return hfd_sqlite_cause(db, err);
+    return db_cause(db, err);
 }
 
 /* The folder's lock keeps other programs out. */
-hfd_rc hfd_sqlite_schema_lock(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_schema_lock(struct hfd_db *db, struct hfd_err *err)
 {
-    return hfd_sqlite_cause(db, err);
+    return db_cause(db, err);
 }
 
-void hfd_sqlite_schema_unlock(struct hfd_db *db)
+static void db_schema_unlock(struct hfd_db *db)
 {
     hfd_sqlite_check_owner(db);
 }
 
-hfd_rc hfd_sqlite_cleanup(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
     int sqlite;
 
@@ -182,7 +181,7 @@ hfd_rc hfd_sqlite_cleanup(struct hfd_db *db, struct hfd_err *err)
     return hfd_sqlite_fail(db, sqlite, "checkpoint", err);
 }
 
-hfd_rc hfd_sqlite_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
+static hfd_rc db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
     char *text;
     int sqlite;
@@ -211,12 +210,12 @@ static hfd_rc check_ours(struct hfd_db *db, struct hfd_err *err)
 
     if (rc != HFD_OK || id == APPLICATION_ID)
         return rc;
-    rc = hfd_sqlite_prepare(db, sql_count_objects, &st, err);
+    rc = hfd_db_prepare(db, sql_count_objects, &st, err);
     if (rc == HFD_OK)
-        rc = hfd_sqlite_stmt_step(st, &row, err);
+        rc = hfd_stmt_step(st, &row, err);
     if (rc == HFD_OK && row)
-        objects = hfd_sqlite_stmt_col_i64(st, 0);
-    hfd_sqlite_stmt_done(st);
+        objects = hfd_stmt_col_i64(st, 0);
+    hfd_stmt_done(st);
     if (rc == HFD_OK && (id != 0 || objects != 0))
         rc = hfd_fail(err, HFD_INVALID, "store: not a database of hyperfleet-driver");
     return rc;
@@ -274,11 +273,11 @@ static hfd_rc prepare_control(struct hfd_db *db, struct hfd_err *err)
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct hfd_stmt *st;
-        hfd_rc rc = hfd_sqlite_prepare(db, texts[i], &st, err);
+        hfd_rc rc = hfd_db_prepare(db, texts[i], &st, err);
 
         if (rc != HFD_OK)
             return rc;
-        hfd_sqlite_stmt_done(st);
+        hfd_stmt_done(st);
     }
     return HFD_OK;
 }
@@ -360,8 +359,28 @@ static hfd_rc open_writer(struct hfd_db *db, const char *dir, struct hfd_err *er
         &db->folder, err); /* the database, and that the journal of its first change is gone */
 }
 
-hfd_rc hfd_sqlite_open(const struct hfd_store_place *place, enum hfd_db_mode mode,
-                       struct hfd_db **out, struct hfd_err *err)
+static void db_close(struct hfd_db **dbp)
+{
+    struct hfd_db *db = *dbp;
+    int sqlite;
+
+    *dbp = NULL;
+    if (db == NULL)
+        return;
+    hfd_sqlite_check_owner(db);
+    hfd_sqlite_finalize_all(db);
+    if (db->mode == HFD_DB_WRITER &&
+        !db->broken) /* a failure leaves the log, which the next start reads */
+        (void)sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite = sqlite3_close(db->handle);
+    HFD_ASSERT(sqlite == SQLITE_OK); /* BUSY: a statement is left over */
+    hfd_folder_close(&db->folder);
+    db->magic = 0;
+    free(db);
+}
+
+static hfd_rc db_open(const struct hfd_store_place *place, enum hfd_db_mode mode,
+                      struct hfd_db **out, struct hfd_err *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct hfd_db *db = calloc(1, sizeof(*db));
@@ -389,48 +408,23 @@ hfd_rc hfd_sqlite_open(const struct hfd_store_place *place, enum hfd_db_mode mod
         *out = db;
     } else {
         db->broken = true; /* nothing more is done with it but closing */
-        hfd_sqlite_close(&db);
+        db_close(&db);
     }
     return rc;
 }
 
-void hfd_sqlite_close(struct hfd_db **dbp)
-{
-    struct hfd_db *db = *dbp;
-    int sqlite;
-
-    *dbp = NULL;
-    if (db == NULL)
-        return;
-    hfd_sqlite_check_owner(db);
-    hfd_sqlite_finalize_all(db);
-    if (db->mode == HFD_DB_WRITER &&
-        !db->broken) /* a failure leaves the log, which the next start reads */
-        (void)sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    sqlite = sqlite3_close(db->handle);
-    HFD_ASSERT(sqlite == SQLITE_OK); /* BUSY: a statement is left over */
-    hfd_folder_close(&db->folder);
-    db->magic = 0;
-    free(db);
-}
-
-void hfd_sqlite_adopt(struct hfd_db *db)
+static void db_adopt(struct hfd_db *db)
 {
     HFD_CHECK_OBJ(db, DB_MAGIC);
     db->owner = pthread_self();
 }
 
-bool hfd_sqlite_broken(const struct hfd_db *db)
+static bool db_broken(const struct hfd_db *db)
 {
     return db->broken;
 }
 
-hfd_rc hfd_sqlite_cause(const struct hfd_db *db, struct hfd_err *err)
-{
-    return db->broken ? hfd_sqlite_fail_broken(db, err) : HFD_OK;
-}
-
-hfd_rc hfd_sqlite_check(struct hfd_db *db, struct hfd_err *err)
+static hfd_rc db_check(struct hfd_db *db, struct hfd_err *err)
 {
     char text[128] = "";
     hfd_rc rc;
@@ -447,7 +441,7 @@ hfd_rc hfd_sqlite_check(struct hfd_db *db, struct hfd_err *err)
                     "store: the database is damaged: %s; restore it from a backup", text);
 }
 
-hfd_rc hfd_sqlite_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+static hfd_rc db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     hfd_sqlite_check_owner(db);
     *out = 0;
@@ -455,14 +449,14 @@ hfd_rc hfd_sqlite_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err
                       : hfd_pragma_i64(db, "user_version", out, err);
 }
 
-hfd_rc hfd_sqlite_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
+static hfd_rc db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {
     char sql[96];
 
     /* Both stand in the header page, and so are part of the transaction. */
     (void)snprintf(sql, sizeof(sql), "PRAGMA user_version=%lld; PRAGMA application_id=%d",
                    (long long)version, APPLICATION_ID);
-    return hfd_sqlite_exec(db, sql, err);
+    return db_exec(db, sql, err);
 }
 
 /* ---- the schema as the migrations make it ---- */
@@ -667,8 +661,8 @@ static hfd_rc compare(struct side *own, struct side *made, bool newer, int *sqli
     return HFD_OK;
 }
 
-hfd_rc hfd_sqlite_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
-                               struct hfd_err *err)
+static hfd_rc db_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
+                              struct hfd_err *err)
 {
     struct side own = {.handle = db->handle}, made = {.handle = NULL};
     hfd_rc rc = HFD_OK;
@@ -695,3 +689,132 @@ hfd_rc hfd_sqlite_check_schema(struct hfd_db *db, const struct hfd_schema_check 
     (void)sqlite3_close(made.handle);
     return sqlite == SQLITE_OK ? rc : hfd_sqlite_fail(db, sqlite, "compare the schema", err);
 }
+
+/* ---- copy ---- */
+
+/* The copy of a database: SQLite's backup, in steps, from a reader's snapshot. See db.h. */
+
+struct hfd_db_copy {
+    const struct hfd_engine *engine; /* the first member */
+    struct hfd_db *from;             /* in its transaction */
+    sqlite3 *to;
+    sqlite3_backup *pages; /* NULL once all are copied */
+};
+
+#define PAGES_A_STEP 512 /* 2 MiB: a reader thread is not held for longer */
+
+/* A failure of the new file does not break the connection that is read. */
+static hfd_rc fail_copy(const struct hfd_db_copy *c, int sqlite, struct hfd_err *err)
+{
+    const int of_disk = c->to != NULL ? sqlite3_system_errno(c->to) : 0;
+
+    if (sqlite == SQLITE_FULL)
+        return hfd_fail(err, HFD_LIMIT, "the disk became full while the database was copied");
+    if (sqlite == SQLITE_NOMEM)
+        return hfd_fail_nomem(err, "copy the database");
+    return hfd_fail(err, HFD_IO, "store: copy the database: %s (%d, errno %d)",
+                    sqlite3_errstr(sqlite), sqlite, of_disk);
+}
+
+static void db_copy_close(struct hfd_db_copy **cp)
+{
+    struct hfd_db_copy *c = *cp;
+    int sqlite;
+
+    *cp = NULL;
+    if (c->pages != NULL)
+        (void)sqlite3_backup_finish(c->pages); /* its failure was answered by the step */
+    sqlite = sqlite3_close(c->to);
+    HFD_ASSERT(sqlite == SQLITE_OK);
+    free(c);
+}
+
+static hfd_rc db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
+                           struct hfd_err *err)
+{
+    struct hfd_db_copy *c = calloc(1, sizeof(*c));
+    int sqlite;
+    hfd_rc rc;
+
+    hfd_sqlite_check_owner(from);
+    HFD_ASSERT(from->in_txn);
+    *out = NULL;
+    if (c == NULL)
+        return hfd_fail_nomem(err, "copy the database");
+    c->engine = from->engine;
+    c->from = from;
+    sqlite = sqlite3_open_v2(path, &c->to, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE, seams.vfs);
+    /* It is a draft: it needs no journal, and is worth nothing after a power cut. */
+    if (sqlite == SQLITE_OK)
+        sqlite = sqlite3_exec(c->to, "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF", NULL, NULL,
+                              NULL);
+    if (sqlite == SQLITE_OK) {
+        c->pages = sqlite3_backup_init(c->to, "main", from->handle, "main");
+        sqlite = c->pages != NULL ? SQLITE_OK : sqlite3_errcode(c->to);
+    }
+    if (sqlite == SQLITE_OK) {
+        *out = c;
+        return HFD_OK;
+    }
+    rc = fail_copy(c, sqlite, err);
+    db_copy_close(&c);
+    return rc;
+}
+
+static hfd_rc db_copy_step(struct hfd_db_copy *c, bool *done, struct hfd_err *err)
+{
+    int sqlite;
+
+    hfd_sqlite_check_owner(c->from);
+    sqlite = sqlite3_backup_step(c->pages, PAGES_A_STEP);
+    *done = sqlite == SQLITE_DONE;
+    if (sqlite == SQLITE_OK)
+        return HFD_OK;
+    if (*done) {
+        sqlite = sqlite3_backup_finish(c->pages);
+        c->pages = NULL;
+    }
+    return sqlite == SQLITE_OK ? HFD_OK : fail_copy(c, sqlite, err);
+}
+
+static hfd_rc db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+{
+    int64_t pages = 0, page_bytes = 0;
+    hfd_rc rc = hfd_pragma_i64(db, "page_count", &pages, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_pragma_i64(db, "page_size", &page_bytes, err);
+    *out = pages * page_bytes;
+    return rc;
+}
+
+const struct hfd_engine hfd_engine_sqlite = {
+    .open = db_open,
+    .close = db_close,
+    .adopt = db_adopt,
+    .broken = db_broken,
+    .cause = db_cause,
+    .watch = db_watch,
+    .begin = db_begin,
+    .commit = db_commit,
+    .rollback = db_rollback,
+    .changes = db_changes,
+    .shared = db_shared,
+    .fate = db_fate,
+    .reopen = db_reopen,
+    .was_committed = db_was_committed,
+    .cleanup = db_cleanup,
+    .exec = db_exec,
+    .check = db_check,
+    .bytes = db_bytes,
+    .copy_open = db_copy_open,
+    .copy_step = db_copy_step,
+    .copy_close = db_copy_close,
+    .schema_lock = db_schema_lock,
+    .schema_unlock = db_schema_unlock,
+    .schema_version = db_schema_version,
+    .set_schema_version = db_set_schema_version,
+    .check_schema = db_check_schema,
+    .statements = &hfd_sqlite_statements,
+    .dialect = &hfd_sqlite_dialect,
+};

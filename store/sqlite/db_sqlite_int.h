@@ -7,8 +7,6 @@
  * Thread: test, none open.
  */
 void hfd_db_set_vfs(const char *name);
-/** Returns the VFS of new connections. */
-const char *hfd_db_vfs(void);
 
 /**
  * PRAGMA synchronous of connections opened from now on: "FULL", or "NORMAL" as the control that

@@ -3,7 +3,6 @@
 
 #include "driver/base/utf8.h"
 #include "store/sqlite/conn.h"
-#include "store/sqlite/engine.h"
 
 #include <sqlite3.h>
 
@@ -34,8 +33,8 @@ char *hfd_sqlite_text(const char *sql)
     return dialect_text;
 }
 
-void hfd_sqlite_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                              int path_at)
+static void sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int path_at)
 {
     (void)db;
     /* json_extract gives 1 and 0 for booleans. */
@@ -45,8 +44,8 @@ void hfd_sqlite_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, cons
                  column, path_at, column, path_at);
 }
 
-void hfd_sqlite_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                                int path_at)
+static void sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                            int path_at)
 {
     (void)db;
     hfd_buf_addf(
@@ -62,8 +61,8 @@ void hfd_sqlite_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, co
     "unixepoch(substr(" time ", 1, 19)) * 1000000 + CAST(substr(rtrim(substr(" time                \
     ", 21), 'Z') || '000000', 1, 6) AS INTEGER)"
 
-void hfd_sqlite_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                              int type_at, enum hfd_db_condition what)
+static void sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
+                          int type_at, enum hfd_db_condition what)
 {
     static const char *const members[] = {
         [HFD_DB_STATUS] = "json_extract(e.value, '$.status')",
@@ -80,7 +79,7 @@ void hfd_sqlite_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, cons
                  members[what], column, type_at);
 }
 
-hfd_slice hfd_sqlite_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
+static hfd_slice json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
 {
     struct hfd_buf b;
     hfd_slice out;
@@ -102,24 +101,34 @@ hfd_slice hfd_sqlite_json_path(const struct hfd_db *db, hfd_slice dotted, struct
     return hfd_buf_to_arena(&b, mem, &out, NULL) == HFD_OK ? out : HFD_SLICE_NONE;
 }
 
-hfd_slice hfd_sqlite_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
+static hfd_slice json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
 {
     (void)db;
     return hfd_arena_printf(mem, "$.\"%.*s\"", HFD_SLICE_FMT(key));
 }
 
-struct hfd_db_like hfd_sqlite_sql_like(const struct hfd_db *db)
+static struct hfd_db_like sql_like(const struct hfd_db *db)
 {
     (void)db;
     return (struct hfd_db_like){"hfd_like(", ", ", ")"};
 }
 
-struct hfd_db_like hfd_sqlite_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
+static struct hfd_db_like sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
 {
     (void)db;
     (void)mem;
     return (struct hfd_db_like){"lower(", "", ")"};
 }
+
+const struct hfd_engine_dialect hfd_sqlite_dialect = {
+    .sql_json_text = sql_json_text,
+    .sql_json_number = sql_json_number,
+    .sql_like = sql_like,
+    .sql_fold = sql_fold,
+    .sql_condition = sql_condition,
+    .json_path = json_path,
+    .json_key = json_key,
+};
 
 /* ---- like ---- */
 

@@ -1,5 +1,5 @@
 /*
- * SQLite's words for what portable SQL cannot say; the other functions are those of db.h.
+ * SQLite's words for what portable SQL cannot say.
  *
  * hfd_like(text, pattern) for a SQLite connection: LIKE with a backslash that takes a wildcard
  * literally. SQLite's own cannot be interrupted, and long texts take seconds. Thread: that of the
@@ -11,9 +11,11 @@
 #ifndef HFD_STORE_SQLITE_DIALECT_H
 #define HFD_STORE_SQLITE_DIALECT_H
 
+#include "store/engine.h"
+
 #include <sqlite3.h>
 
-struct hfd_db;
+extern const struct hfd_engine_dialect hfd_sqlite_dialect;
 
 /**
  * A copy in which comments for SQLite have become its SQL; free with free. NULL when out of

@@ -3,7 +3,6 @@
 
 #include "driver/base/check.h"
 #include "store/sqlite/conn.h"
-#include "store/sqlite/engine.h"
 
 #include <limits.h>
 
@@ -37,8 +36,8 @@ static hfd_rc compile(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return HFD_OK;
 }
 
-hfd_rc hfd_sqlite_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                          struct hfd_err *err)
+static hfd_rc stmt_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                           struct hfd_err *err)
 {
     struct hfd_stmt *st = NULL;
     hfd_rc rc = HFD_OK;
@@ -60,8 +59,8 @@ hfd_rc hfd_sqlite_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **
     return HFD_OK;
 }
 
-hfd_rc hfd_sqlite_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
-                               struct hfd_err *err)
+static hfd_rc stmt_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                                struct hfd_err *err)
 {
     struct hfd_stmt *st;
     int sqlite;
@@ -105,31 +104,31 @@ static void bound(struct hfd_stmt *st, int sqlite)
         stick(st, sqlite == SQLITE_NOMEM ? HFD_NOMEM : HFD_LIMIT);
 }
 
-void hfd_sqlite_stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
+static void stmt_text(struct hfd_stmt *st, int at, hfd_slice v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_text64(st->handle, at, v.p, v.len, SQLITE_STATIC, SQLITE_UTF8));
 }
 
-void hfd_sqlite_stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
+static void stmt_blob(struct hfd_stmt *st, int at, hfd_slice v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_blob64(st->handle, at, v.p, v.len, SQLITE_STATIC));
 }
 
-void hfd_sqlite_stmt_i64(struct hfd_stmt *st, int at, int64_t v)
+static void stmt_i64(struct hfd_stmt *st, int at, int64_t v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_int64(st->handle, at, v));
 }
 
-void hfd_sqlite_stmt_f64(struct hfd_stmt *st, int at, double v)
+static void stmt_f64(struct hfd_stmt *st, int at, double v)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_double(st->handle, at, v));
 }
 
-void hfd_sqlite_stmt_null(struct hfd_stmt *st, int at)
+static void stmt_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     bound(st, sqlite3_bind_null(st->handle, at));
@@ -146,7 +145,7 @@ static hfd_rc fail_stuck(struct hfd_stmt *st, struct hfd_err *err)
     return hfd_fail(err, st->stuck, "store: %.*s: %s", WHAT_SHOWN, st->sql, texts[st->stuck]);
 }
 
-hfd_rc hfd_sqlite_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+static hfd_rc stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 {
     int sqlite;
 
@@ -165,19 +164,7 @@ hfd_rc hfd_sqlite_stmt_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
     return hfd_sqlite_fail(st->db, sqlite, st->sql, err);
 }
 
-hfd_rc hfd_sqlite_stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
-{
-    bool row;
-    hfd_rc rc = hfd_sqlite_stmt_step(st, &row, err);
-
-    HFD_ASSERT(!row);
-    if (changed != NULL)
-        *changed = rc == HFD_OK ? sqlite3_changes64(st->db->handle) : 0;
-    hfd_sqlite_stmt_done(st);
-    return rc;
-}
-
-void hfd_sqlite_stmt_done(struct hfd_stmt *st)
+static void stmt_done(struct hfd_stmt *st)
 {
     if (st == NULL)
         return;
@@ -198,7 +185,19 @@ void hfd_sqlite_stmt_done(struct hfd_stmt *st)
     st->db->stmts_in_use--;
 }
 
-int64_t hfd_sqlite_stmt_col_i64(struct hfd_stmt *st, int at)
+static hfd_rc stmt_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    bool row;
+    hfd_rc rc = stmt_step(st, &row, err);
+
+    HFD_ASSERT(!row);
+    if (changed != NULL)
+        *changed = rc == HFD_OK ? sqlite3_changes64(st->db->handle) : 0;
+    stmt_done(st);
+    return rc;
+}
+
+static int64_t stmt_col_i64(struct hfd_stmt *st, int at)
 {
     sqlite3_value *value;
 
@@ -209,19 +208,19 @@ int64_t hfd_sqlite_stmt_col_i64(struct hfd_stmt *st, int at)
     return sqlite3_value_int64(value);
 }
 
-bool hfd_sqlite_stmt_is_stuck(const struct hfd_stmt *st)
+static bool stmt_is_stuck(const struct hfd_stmt *st)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     return st->stuck != HFD_OK;
 }
 
-bool hfd_sqlite_stmt_col_is_null(struct hfd_stmt *st, int at)
+static bool stmt_col_is_null(struct hfd_stmt *st, int at)
 {
     HFD_CHECK_OBJ(st, STMT_MAGIC);
     return sqlite3_column_type(st->handle, at) == SQLITE_NULL;
 }
 
-hfd_slice hfd_sqlite_stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+static hfd_slice stmt_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
 {
     sqlite3_value *value;
     hfd_slice v;
@@ -262,6 +261,23 @@ void hfd_sqlite_finalize_all(struct hfd_db *db)
     hfd_stmt_slots_clear(&db->stmts, finalize);
 }
 
+const struct hfd_engine_statements hfd_sqlite_statements = {
+    .prepare = stmt_prepare,
+    .prepare_once = stmt_prepare_once,
+    .text = stmt_text,
+    .blob = stmt_blob,
+    .i64 = stmt_i64,
+    .f64 = stmt_f64,
+    .null = stmt_null,
+    .step = stmt_step,
+    .run = stmt_run,
+    .done = stmt_done,
+    .col_i64 = stmt_col_i64,
+    .is_stuck = stmt_is_stuck,
+    .col_is_null = stmt_col_is_null,
+    .col_text = stmt_col_text,
+};
+
 /* ---- pragma ---- */
 
 static const char sql_like_cases[] = "SELECT 'a' LIKE 'A'";
@@ -297,7 +313,7 @@ static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value,
     char sql[64];
 
     (void)snprintf(sql, sizeof(sql), "PRAGMA %s=%s", name, value);
-    return hfd_sqlite_exec(db, sql, err);
+    return hfd_db_exec(db, sql, err);
 }
 
 hfd_rc hfd_pragma_i64(struct hfd_db *db, const char *name, int64_t *out, struct hfd_err *err)
@@ -360,12 +376,12 @@ static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
     hfd_rc rc = pragma_set(db, "case_sensitive_like", "ON", err);
 
     if (rc == HFD_OK)
-        rc = hfd_sqlite_prepare(db, sql_like_cases, &st, err);
+        rc = stmt_prepare(db, sql_like_cases, &st, err);
     if (rc == HFD_OK)
-        rc = hfd_sqlite_stmt_step(st, &row, err);
-    if (rc == HFD_OK && (!row || hfd_sqlite_stmt_col_i64(st, 0) != 0))
+        rc = stmt_step(st, &row, err);
+    if (rc == HFD_OK && (!row || stmt_col_i64(st, 0) != 0))
         rc = hfd_fail(err, HFD_IO, "store: PRAGMA case_sensitive_like=ON does not hold here");
-    hfd_sqlite_stmt_done(st);
+    stmt_done(st);
     return rc;
 }
 

@@ -1,20 +1,16 @@
 /*
- * Prepared statements of a connection. The functions are those of db.h.
+ * Prepared statements of a connection.
  *
  * Settings of a connection, and single values of the database.
  */
 #ifndef HFD_STORE_SQLITE_STMT_H
 #define HFD_STORE_SQLITE_STMT_H
 
-#include "driver/base/err.h"
+#include "store/engine.h"
 
 #include <sqlite3.h>
 
 #include <stdbool.h>
-
-struct hfd_db;
-struct hfd_engine;
-struct hfd_err;
 
 struct hfd_stmt {
     const struct hfd_engine *engine; /* the first member */
@@ -27,6 +23,8 @@ struct hfd_stmt {
     bool once;    /* not in the slots: done frees it */
     hfd_rc stuck; /* first failure of a binding or a column; answered by the next step */
 };
+
+extern const struct hfd_engine_statements hfd_sqlite_statements;
 
 /** Ends all statements of a connection that is being closed. None is in use. */
 void hfd_sqlite_finalize_all(struct hfd_db *db);

@@ -28,6 +28,8 @@ def keep(port):
     try:
         name.bind("\0hfd-test-port-%d" % port)
         with socket.socket() as s:
+            # A thread that starts a program beside this one keeps a copy of s for a moment.
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.bind(("0.0.0.0", port))
     except OSError:
         name.close()

@@ -6,7 +6,6 @@
 #include "driver/core/overview.h"
 #include "driver/fleet/fleet.h"
 #include "driver/replica/seen.h"
-#include "handlers/http/api.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/http.h"
 #include "handlers/http/query.h"

@@ -6,6 +6,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/core/driver.h"
+#include "handlers/http/access.h"
 #include "handlers/http/count.h"
 #include "handlers/http/door.h"
 #include "handlers/http/exchange_int.h"
@@ -17,6 +18,19 @@
 /* ---- errors ---- */
 
 #define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
+
+/* Takes a finished buffer, whose bytes live until the answer is sent. Once per exchange. */
+static void keep_body(struct hfd_exchange *x, struct hfd_buf *b)
+{
+    /* A buffer with a budget has taken its bytes; small ones are not counted. */
+    const int64_t bytes = b->budget == NULL && b->cap > HFD_BUDGET_FREE_BYTES ? (int64_t)b->cap : 0;
+
+    hfd_buf_fini(&x->body);
+    x->body = *b;
+    *b = (struct hfd_buf){0};
+    hfd_budget_add(&x->loop->server->memory, bytes - x->kept_bytes);
+    x->kept_bytes = bytes;
+}
 
 /* Returns the GUResID of a request to the Driver API; empty if there is none. */
 static hfd_slice resource_of(const struct hfd_exchange *x)
@@ -44,7 +58,7 @@ void hfd_exchange_problem(struct hfd_exchange *x, struct hfd_problem *p, const c
         reply.body = hfd_buf_slice(&b);
     else
         reply.content_type = NULL; /* no memory for a body: the status must do */
-    hfd_exchange_keep(x, &b);
+    keep_body(x, &b);
     reply.allow = allow;
     hfd_exchange_reply(x, &reply);
 }
@@ -440,18 +454,6 @@ struct hfd_buf *hfd_exchange_body(struct hfd_exchange *x, size_t max_bytes)
     return &x->body;
 }
 
-void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b)
-{
-    /* A buffer with a budget has taken its bytes; small ones are not counted. */
-    const int64_t bytes = b->budget == NULL && b->cap > HFD_BUDGET_FREE_BYTES ? (int64_t)b->cap : 0;
-
-    hfd_buf_fini(&x->body);
-    x->body = *b;
-    *b = (struct hfd_buf){0};
-    hfd_budget_add(&x->loop->server->memory, bytes - x->kept_bytes);
-    x->kept_bytes = bytes;
-}
-
 /*
  * h2o reads the last Connection header only, and takes anything but "keep-alive" for "close". A
  * caller that is refused keeps no place.
@@ -525,7 +527,8 @@ bool hfd_exchange_set_caller(struct hfd_exchange *x, const struct hfd_caller *ca
     return x->caller.p != NULL && x->grant.adapters.p != NULL;
 }
 
-bool hfd_exchange_is_proxied(const struct hfd_exchange *x)
+/* Returns true if the request came through a proxy of http.trusted_proxies, before its answer. */
+static bool is_proxied(const struct hfd_exchange *x)
 {
     return hfd_peer_is_in(&hfd_exchange_app(x)->settings->http_trusted_proxies, &x->conn->peer);
 }
@@ -724,4 +727,53 @@ void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist
             job->done(job);
         }
     }
+}
+
+/* ---- what several handlers use ---- */
+
+#define HEADER_NAME_MAX 64
+
+hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *err)
+{
+    const hfd_slice name = hfd_exchange_app(x)->settings->fleet_identity_header;
+    hfd_slice value = HFD_SLICE_NONE;
+    char lower[HEADER_NAME_MAX];
+    hfd_rc rc = HFD_OK;
+
+    if (name.len > 0 && name.len < sizeof(lower) && is_proxied(x)) {
+        for (size_t i = 0; i < name.len; i++)
+            lower[i] = (char)(name.p[i] >= 'A' && name.p[i] <= 'Z' ? name.p[i] | 0x20 : name.p[i]);
+        lower[name.len] = '\0';
+        rc = hfd_exchange_header(x, lower, &value, err);
+    }
+    if (rc == HFD_OK && value.len > 0)
+        rc = hfd_access_check_name(x, value, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (value.len == 0 && hfd_exchange_caller(x).len > 0) {
+        *out = hfd_exchange_caller(x);
+        return HFD_OK;
+    }
+    return hfd_identity_make(value, hfd_exchange_mem(x), out, err);
+}
+
+void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type,
+                  struct hfd_buf *b)
+{
+    struct hfd_err err;
+    hfd_slice text;
+    hfd_rc rc;
+
+    rc = hfd_buf_finish(b, &text, &err);
+    if (rc != HFD_OK) {
+        hfd_buf_fini(b);
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    if (text.len > 0) {
+        reply->content_type = content_type;
+        reply->body = text;
+    }
+    keep_body(x, b);
+    hfd_exchange_reply(x, reply);
 }

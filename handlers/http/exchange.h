@@ -2,6 +2,7 @@
 #ifndef HFD_HTTP_EXCHANGE_H
 #define HFD_HTTP_EXCHANGE_H
 
+#include "driver/base/buf.h"
 #include "driver/base/err.h"
 #include "handlers/http/http.h"
 
@@ -34,9 +35,6 @@ hfd_slice hfd_exchange_param(const struct hfd_exchange *x, const char *name);
  */
 HFD_MUST_CHECK hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
                                           hfd_slice *out, struct hfd_err *err);
-
-/** Returns true if the request came through a proxy of http.trusted_proxies, before its answer. */
-bool hfd_exchange_is_proxied(const struct hfd_exchange *x);
 
 /**
  * Receives the result of a job, on the loop. Must end in hfd_exchange_reply or hfd_exchange_fail.
@@ -87,8 +85,6 @@ void hfd_exchange_step(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, hfd_th
  * the job. It is freed with the exchange; hfd_exchange_reply is to send its bytes.
  */
 struct hfd_buf *hfd_exchange_body(struct hfd_exchange *x, size_t max_bytes);
-/** Takes a finished buffer, whose bytes live until the answer is sent. Once per exchange. */
-void hfd_exchange_keep(struct hfd_exchange *x, struct hfd_buf *b);
 /**
  * Sends the answer. Once per exchange. The memory of the reply belongs to the exchange or is
  * static.
@@ -130,5 +126,21 @@ struct hfd_stream_body {
  * exchange. No job is out then.
  */
 void hfd_exchange_at_end(struct hfd_exchange *x, void (*fn)(void *arg), void *arg);
+
+/* ---- what several handlers use ---- */
+
+/**
+ * Finds the caller of a request: created_by, updated_by and deleted_by of its changes.
+ * @param out  static, or in the exchange's memory
+ * @return HFD_OK, HFD_BAD_REQUEST (two callers), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_api_caller(struct hfd_exchange *x, hfd_slice *out, struct hfd_err *err);
+
+/**
+ * Replies with the body built in b; without a body if b is empty. If the body could not be built,
+ * replies with an error. Takes the memory of b.
+ */
+void hfd_api_send(struct hfd_exchange *x, struct hfd_reply *reply, const char *content_type,
+                  struct hfd_buf *b);
 
 #endif

@@ -9,7 +9,7 @@
 #include "driver/fleet/search.h"
 #include "driver/health/intake.h"
 #include "handlers/http/access.h"
-#include "handlers/http/api.h"
+#include "handlers/http/exchange.h"
 #include "handlers/http/fleet_json.h"
 #include "handlers/http/http.h"
 #include "handlers/http/pacemaker_api.h"

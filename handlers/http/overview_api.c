@@ -7,7 +7,7 @@
 #include "driver/core/history.h"
 #include "driver/core/overview.h"
 #include "driver/fleet/fleet.h"
-#include "handlers/http/api.h"
+#include "handlers/http/exchange.h"
 #include "handlers/http/http.h"
 #include "handlers/http/query.h"
 

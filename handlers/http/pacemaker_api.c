@@ -3,7 +3,7 @@
 
 #include "driver/core/observe.h"
 #include "handlers/http/access.h"
-#include "handlers/http/api.h"
+#include "handlers/http/exchange.h"
 #include "handlers/http/query.h"
 #include "store/rows_report.h"
 

@@ -8,13 +8,11 @@
 #include "handlers/http/routes.h"
 
 #include "handlers/http/admin.h"
-#include "handlers/http/docs_api.h"
 #include "handlers/http/driver_api.h"
 #include "handlers/http/fleet_api.h"
 #include "handlers/http/ops.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/http/pacemaker_api.h"
-#include "handlers/http/status_api.h"
 
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER

@@ -2,7 +2,7 @@
 #include "handlers/web/web.h"
 
 #include "driver/core/driver.h"
-#include "handlers/http/api.h"
+#include "handlers/http/exchange.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/web/assets.h"
 #include "handlers/web/home.h"

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "driver/base/jsonx.h"
-#include "handlers/http/pages.h"
+#include "handlers/http/ops.h"
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"
 #include "schemas/validate.h"

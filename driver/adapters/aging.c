@@ -10,7 +10,6 @@
 #include "driver/fleet/fleet.h"
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
-#include "driver/replica/seen.h"
 #include "store/rows_report.h"
 #include "store/totals.h"
 

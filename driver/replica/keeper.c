@@ -8,7 +8,6 @@
 #include "driver/base/rng.h"
 #include "driver/base/slice.h"
 #include "driver/base/thread.h"
-#include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
 #include "driver/replica/wake.h"
 #include "store/rows_replica.h"
@@ -16,6 +15,62 @@
 #include "store/totals.h"
 
 #include <stdlib.h>
+
+/* ---- the time of the database ---- */
+
+/* The clock makes up for at most one second that it is ahead in this many seconds. */
+#define SLOWER 2
+
+static int64_t db_wall_us(void *ctx)
+{
+    struct hfd_db_clock *c = ctx;
+    const long long now_us = hfd_clock_mono_us(c->under) + atomic_load(&c->offset_us);
+    long long last_us = atomic_load(&c->last_us);
+
+    while (now_us > last_us && !atomic_compare_exchange_weak(&c->last_us, &last_us, now_us))
+        ;
+    return now_us > last_us ? now_us : last_us;
+}
+
+static int64_t db_mono_us(void *ctx)
+{
+    const struct hfd_db_clock *c = ctx;
+
+    return hfd_clock_mono_us(c->under);
+}
+
+void hfd_db_clock_init(struct hfd_db_clock *c, const struct hfd_clock *under)
+{
+    *c = (struct hfd_db_clock){.under = under,
+                               .clock = {.wall_us = db_wall_us, .mono_us = db_mono_us, .ctx = c}};
+    atomic_init(&c->offset_us, hfd_clock_wall_us(under) - hfd_clock_mono_us(under));
+}
+
+void hfd_db_clock_note(struct hfd_db_clock *c, const struct hfd_db_time *time)
+{
+    const int64_t offset_us = atomic_load(&c->offset_us);
+    const int64_t least_us = time->db_us - time->after_us, most_us = time->db_us - time->before_us;
+    int64_t next_us = offset_us;
+
+    if (c->measured_us == 0)
+        next_us = least_us + (most_us - least_us) / 2;
+    else if (offset_us < least_us)
+        next_us = least_us;
+    else if (offset_us > most_us)
+        next_us = most_us;
+    if (c->measured_us != 0) {
+        const int64_t slowest_us = offset_us - (time->after_us - c->measured_us) / SLOWER;
+
+        next_us = next_us > slowest_us ? next_us : slowest_us;
+    }
+    c->measured_us = time->after_us;
+    atomic_store(&c->offset_us, next_us);
+}
+
+int64_t hfd_db_clock_ahead_us(const struct hfd_db_clock *c)
+{
+    return hfd_clock_mono_us(c->under) + atomic_load(&c->offset_us) - hfd_clock_wall_us(c->under);
+}
 
 /* ---- settings ---- */
 
@@ -674,4 +729,52 @@ void hfd_keeper_stop(struct hfd_keeper **out)
         hfd_keeper_leave(k);
     hfd_keeper_free(k);
     *out = NULL;
+}
+
+/* ---- the list of replicas, for people ---- */
+
+/* Marks those whose settings are older than those of a live one. */
+static void mark_outdated(const struct hfd_replicas_seen *all)
+{
+    int64_t newest = 0;
+
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].live && all->items[i].settings_epoch > newest)
+            newest = all->items[i].settings_epoch;
+    for (size_t i = 0; i < all->count; i++)
+        all->items[i].outdated = all->items[i].settings_epoch < newest;
+}
+
+hfd_rc hfd_replicas_read(struct hfd_txn *tx, int64_t now_us, struct hfd_arena *mem,
+                         struct hfd_replicas_seen *out, struct hfd_err *err)
+{
+    struct hfd_lease_row lease;
+    struct hfd_replica_list list;
+    hfd_rc rc = hfd_replica_row_list(tx, mem, &list, err);
+
+    *out = (struct hfd_replicas_seen){.count = 0};
+    if (rc == HFD_OK)
+        rc = hfd_lease_row_get(tx, mem, &lease, err);
+    if (rc != HFD_OK || list.count == 0)
+        return rc;
+    out->items = hfd_arena_array(mem, list.count, sizeof(*out->items));
+    if (out->items == NULL)
+        return hfd_fail_nomem(err, "list the replicas");
+    for (size_t i = 0; i < list.count; i++) {
+        const struct hfd_replica_row *row = &list.rows[i];
+
+        out->items[i] = (struct hfd_replica_seen){
+            .id = row->id,
+            .name = row->name,
+            .version = row->version,
+            .schema = row->schema,
+            .started_us = row->started_us,
+            .beat_us = row->beat_us,
+            .settings_epoch = row->settings_epoch,
+            .leads = hfd_slice_eq(lease.holder, row->id) && lease.until_us > now_us,
+            .live = row->beat_us > now_us - HFD_REPLICA_LEASE_US};
+    }
+    out->count = list.count;
+    mark_outdated(out);
+    return HFD_OK;
 }

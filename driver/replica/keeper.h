@@ -4,8 +4,8 @@
  * in the background alone: a loop of work asks whether its replica leads. The transaction that
  * takes an answer checks that this still holds, and refuses the answer otherwise.
  *
- * NULL stands for the only server of a database (SQLite): it leads for ever. Functions
- * that say so accept it. Thread: any, where nothing else is said.
+ * NULL stands for the only server of a database (SQLite): it leads for ever. Functions that say so
+ * accept it. Thread: any, where nothing else is said.
  *
  * The epoch of the settings. Replicas of one database are to have the same rules. A replica that
  * starts with others raises the epoch, and those before it are outdated until they are restarted.
@@ -15,6 +15,8 @@
 #ifndef HFD_REPLICA_KEEPER_H
 #define HFD_REPLICA_KEEPER_H
 
+#include "store/store.h"
+#include "driver/base/arena.h"
 #include "driver/base/clock.h"
 #include "driver/base/rng.h"
 #include "driver/base/err.h"
@@ -47,9 +49,8 @@ struct hfd_keeper_config {
 
 /**
  * Registers the replica, reads the database's time, leads if no other one does, and starts the
- * thread. When the
- * database needs a newer program (`migrate --contract`), the thread turns the store broken, and
- * ends.
+ * thread. When the database needs a newer program (`migrate --contract`), the thread turns the
+ * store broken, and ends.
  * @param config  its pointers are borrowed until hfd_keeper_stop, but the texts
  * @param out     gives
  * @return HFD_OK, HFD_NOMEM, or as hfd_store_update_wait
@@ -108,5 +109,32 @@ typedef void hfd_keeper_changed_fn(void *ctx);
 void hfd_keeper_listen(struct hfd_keeper *keeper, hfd_keeper_changed_fn *fn, void *ctx);
 /** Ends that. After the call fn does not run. Accepts NULL, and a ctx that never listened. */
 void hfd_keeper_unlisten(struct hfd_keeper *keeper, const void *ctx);
+
+/* ---- the list of replicas, for people ---- */
+
+struct hfd_replica_seen {
+    hfd_slice id, name, version; /* the name is that of its machine */
+    int64_t schema;              /* version that it knows */
+    int64_t started_us, beat_us; /* beat: its last sign of life */
+    int64_t settings_epoch;
+    bool leads;    /* it does the work in the background */
+    bool live;     /* its last sign of life is no older than a lease */
+    bool outdated; /* another live one has newer settings */
+};
+
+struct hfd_replicas_seen {
+    struct hfd_replica_seen *items; /* by id */
+    size_t count;
+};
+
+/**
+ * Reads them; with SQLite there are none. One that was killed stays in the list for a while.
+ * Thread: that of the transaction.
+ * @param now_us  of the database
+ * @param out     in mem
+ * @return HFD_OK, HFD_NOMEM, or as hfd_replica_row_list
+ */
+HFD_MUST_CHECK hfd_rc hfd_replicas_read(struct hfd_txn *tx, int64_t now_us, struct hfd_arena *mem,
+                                        struct hfd_replicas_seen *out, struct hfd_err *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include "driver/core/backup_note.h"
 #include "driver/core/overview.h"
 #include "driver/fleet/fleet.h"
-#include "driver/replica/seen.h"
+#include "driver/replica/keeper.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/http.h"
 #include "handlers/http/query.h"

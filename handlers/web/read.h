@@ -9,7 +9,7 @@
 #include "driver/core/gauges.h"
 #include "driver/core/history.h"
 #include "driver/core/overview.h"
-#include "driver/replica/seen.h"
+#include "driver/replica/keeper.h"
 #include "handlers/http/http.h"
 
 #define HFD_WEB_CAUSES_MAX 6 /* of each kind of trouble */

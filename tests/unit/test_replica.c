@@ -4,9 +4,8 @@
  */
 #include "driver/base/base.h"
 #include "driver/base/log.h"
-#include "driver/replica/db_clock.h"
 #include "driver/replica/keeper_int.h"
-#include "driver/replica/seen.h"
+#include "driver/replica/keeper.h"
 #include "driver/replica/wake.h"
 #include "store/db.h"
 #include "store/migrate.h"

@@ -168,6 +168,29 @@ static void hypershift_works_while_it_leads(void **state)
     }
 }
 
+/*
+ * The lead is away and back between two looks. Visits between them were left to another replica,
+ * so all is visited again.
+ */
+static void a_short_loss_of_the_lead_is_seen(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_hs_fleet_store f = {.store = fx->w.store, .driver = &fx->w.driver};
+    struct hfd_hs_work w = {.mem = &fx->w.mem};
+
+    beat(fx, 0);
+    f.keeper = fx->keepers[0];
+    assert_int_equal(hfd_hs_fleet_store_ops.open(&f, NULL), HFD_OK);
+    assert_true(hfd_hs_fleet_store_ops.has_gained(&f));
+    test_clock_advance(&fx->machines[0], 9 * S);
+    assert_int_equal(load(fx, &f, &w), HFD_CONFLICT);
+    beat(fx, 0);
+    assert_true(hfd_hs_fleet_store_ops.has_gained(&f));
+    assert_false(hfd_hs_fleet_store_ops.has_gained(&f));
+    hfd_hs_work_fini(&w);
+    hfd_hs_fleet_store_ops.close(&f);
+}
+
 /* A report of a visit that a stale replica made is not stored. */
 static void a_stale_visit_is_refused(void **state)
 {
@@ -190,9 +213,11 @@ static void a_stale_visit_is_refused(void **state)
     test_clock_advance(&fx->w.clock, 10 * S);
     w.now_us = fx->w.clock.wall_us;
     beat(fx, 1);
+    assert_true(hfd_hs_fleet_store_ops.has_gained(&f));
     assert_int_equal(hfd_hs_fleet_store_ops.send(&f, &w, &reports, NULL), HFD_OK);
     assert_int_equal(look(fx).reports, 0);
-    beat(fx, 0); /* the second one leads, so the first one does not */
+    assert_false(f.seen.leads); /* so a lead that comes back is one more to be seen */
+    beat(fx, 0);                /* the second one leads, so the first one does not */
     f.keeper = fx->keepers[1];
     assert_int_equal(load(fx, &f, &w), HFD_OK);
     assert_int_equal(hfd_hs_fleet_store_ops.send(&f, &w, &reports, NULL), HFD_OK);
@@ -208,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(demo_adapters_report_once),
         TEST(hypershift_works_while_it_leads),
+        TEST(a_short_loss_of_the_lead_is_seen),
         TEST(a_stale_visit_is_refused),
     };
 

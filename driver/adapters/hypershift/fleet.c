@@ -246,10 +246,13 @@ static hfd_rc load_row(void *arg, struct hfd_hs_work *w, hfd_slice id, struct hf
     if (rc != HFD_OK)
         return rc;
     hfd_keeper_hold(f->keeper, &f->hold);
-    return f->hold.leads ? HFD_OK : hfd_fail(err, HFD_CONFLICT, "another replica leads");
+    if (f->hold.leads)
+        return HFD_OK;
+    f->seen.leads = false;
+    return hfd_fail(err, HFD_CONFLICT, "another replica leads");
 }
 
-/* True when it leads and did not at the last look. */
+/* True when it leads and did not at the last look, or left a visit to another one since. */
 static bool has_gained(void *arg)
 {
     struct hfd_hs_fleet_store *f = arg;
@@ -288,6 +291,7 @@ struct storing {
     const struct hfd_hs_fleet_store *fleet;
     struct hfd_hs_work *w;
     const struct hfd_hs_reports *reports;
+    bool left; /* to another replica, which reports now */
 };
 
 static hfd_rc store_one(struct hfd_txn *tx, const struct storing *s, const struct hfd_hs_report *r,
@@ -331,7 +335,8 @@ static hfd_rc store(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     struct storing *s = arg;
     hfd_rc rc = hfd_keeper_check(s->fleet->keeper, tx, &s->fleet->hold, err);
 
-    if (rc == HFD_CONFLICT) /* another replica reports now */
+    s->left = rc == HFD_CONFLICT;
+    if (s->left)
         return HFD_OK;
     for (size_t i = 0; rc == HFD_OK && i < s->reports->count; i++)
         rc = store_one(tx, s, &s->reports->items[i], err);
@@ -364,12 +369,16 @@ static hfd_rc send(void *arg, struct hfd_hs_work *w, const struct hfd_hs_reports
 {
     struct hfd_hs_fleet_store *f = arg;
     struct hfd_hs_reports news = {.count = 0};
-    struct storing s = {f, w, &news};
+    struct storing s = {f, w, &news, false};
+    hfd_rc rc = HFD_OK;
 
     for (size_t i = 0; i < reports->count; i++)
         if (!is_known(w, &reports->items[i]))
             news.items[news.count++] = reports->items[i];
-    return news.count > 0 ? hfd_store_update_wait(f->store, store, &s, err) : HFD_OK;
+    if (news.count > 0)
+        rc = hfd_store_update_wait(f->store, store, &s, err);
+    f->seen.leads = f->seen.leads && !s.left;
+    return rc;
 }
 
 struct respec {

@@ -192,6 +192,23 @@ void hfd_buf_clock(struct hfd_buf *b, int64_t us)
         hfd_buf_addf(b, "%lld:%02lld", s / 60, s % 60);
 }
 
+void hfd_buf_about(struct hfd_buf *b, int64_t us)
+{
+    static const struct {
+        int64_t from_s, unit_s;
+        const char *unit;
+    } units[] = {{100 * 60, 3600, "h"}, {100, 60, "min"}, {1, 1, "s"}};
+    const int64_t s =
+        us < HFD_US_PER_S ? 1 : us / HFD_US_PER_S + (us % HFD_US_PER_S >= HFD_US_PER_S / 2);
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (s >= units[i].from_s) {
+            hfd_buf_i64(b, (s + units[i].unit_s / 2) / units[i].unit_s);
+            hfd_buf_addf(b, " %s", units[i].unit);
+            return;
+        }
+}
+
 void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us)
 {
     char text[HFD_TIME_TEXT_MAX];

@@ -43,6 +43,8 @@ void hfd_buf_i64(struct hfd_buf *b, int64_t v);
 void hfd_buf_count(struct hfd_buf *b, int64_t v);
 /** Adds a duration for people: "4:10", or "1:04:10". */
 void hfd_buf_clock(struct hfd_buf *b, int64_t us);
+/** Adds "40 s", "12 min" or "3 h": a duration in the unit that says enough of it. */
+void hfd_buf_about(struct hfd_buf *b, int64_t us);
 /**
  * Adds "2025-01-01T00:00:00Z" with quotes, and with as many fraction digits (up to 6) as needed.
  */

@@ -174,22 +174,23 @@ static void add_report(const struct adapters *a, const struct hfd_part_report *r
 static void add_adapter(const struct adapters *a, hfd_slice name, bool required)
 {
     const bool deleting = a->row->state == HFD_STATE_DELETING || a->part->view.leaving;
-    const struct hfd_part_report *r = hfd_outcome_report_by(&a->part->view, name);
+    struct hfd_lack lack;
+    const bool done = !hfd_outcome_lacks(&a->part->view, name, deleting, &lack);
     struct hfd_detail_adapter *out = &a->out->adapters[a->out->adapter_count++];
 
     *out = (struct hfd_detail_adapter){
         .part = a->part,
         .name = name,
         .required = required,
-        .done = hfd_outcome_lacks(&a->part->view, r, deleting) == NULL,
+        .done = done,
         .reason = HFD_SLICE(""),
         .message = HFD_SLICE(""),
         .took_us = milestone_of(a, &a->reached, name),
         .usual_us = milestone_of(a, &a->usual, name),
     };
-    if (r == NULL)
+    if (lack.report == NULL)
         return;
-    add_report(a, r, deleting, out);
+    add_report(a, lack.report, deleting, out);
     out->since_us = since_of(a, name);
     /* Milestones are gone once the operation has ended. */
     if (out->took_us == 0 && out->done && !deleting && out->since_us > a->row->op_started_us)

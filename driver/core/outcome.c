@@ -1,56 +1,58 @@
 /* See outcome.h. */
 #include "driver/core/outcome.h"
 
-#include "driver/base/arena.h"
-#include "driver/core/life.h"
-#include "driver/core/waiting.h"
-#include "driver/fleet/aggregate.h"
-#include "store/kind.h"
+#include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/base/foreign.h"
+#include "driver/core/past.h"
 
 /* ---- speech ---- */
 
 /*
- * Builds sentences about a resource. Text of adapters is quoted in one line,
- * as foreign.h shows it. Thread: any.
+ * Builds sentences about a resource. Text of adapters is quoted without control characters and cut,
+ * so that what to do always stands at the end.
  */
 
 /* Text under construction. The first failure sticks. */
-struct hfd_speech {
-    const struct hfd_outcome_input *in; /* what is spoken of; not read here */
+struct speech {
+    const struct hfd_outcome_input *in; /* what is spoken of */
     struct hfd_arena *mem;
     bool nomem;
 };
 
 /* Notes a lack of memory, for text whose p is NULL. @return the text */
-static hfd_slice speech_kept(struct hfd_speech *s, hfd_slice text)
+static hfd_slice kept(struct speech *s, hfd_slice text)
 {
     s->nomem = s->nomem || text.p == NULL;
     return text;
 }
 
+/* Formats text as hfd_arena_printf does. */
+#define SAY(s, ...) kept((s), hfd_arena_printf((s)->mem, __VA_ARGS__))
+
 /* Copies text by hfd_arena_show. */
-static hfd_slice speech_tidy(struct hfd_speech *s, hfd_slice text, size_t max)
+static hfd_slice tidy(struct speech *s, hfd_slice text, size_t max)
 {
-    return speech_kept(s, hfd_arena_show(s->mem, text, max));
+    return kept(s, hfd_arena_show(s->mem, text, max));
+}
+
+/* The text without the full stops and spaces at its end. */
+static hfd_slice without_stop(hfd_slice text)
+{
+    while (text.len > 0 && strchr(" .\t\r\n", text.p[text.len - 1]) != NULL)
+        text.len--;
+    return text;
 }
 
 /* ": " and the text without the full stop at its end, or "" for no text. */
-static hfd_slice speech_quote(struct hfd_speech *s, hfd_slice text, size_t max)
+static hfd_slice quote(struct speech *s, hfd_slice text, size_t max)
 {
-    text = hfd_words_without_stop(text);
+    text = without_stop(text);
     if (text.len == 0)
         return HFD_SLICE("");
-    text = speech_tidy(s, text, max);
-    return speech_kept(s, hfd_arena_printf(s->mem, ": %.*s", HFD_SLICE_FMT(text)));
+    text = tidy(s, text, max);
+    return SAY(s, ": %.*s", HFD_SLICE_FMT(text));
 }
-
-/* ---- outcome ---- */
-
-/*
- * Judges the conditions of a resource's parts, and makes the sentences about them. Text of adapters
- * is quoted without control characters and cut, so that what to do always stands at the end.
- * Thread: any.
- */
 
 #define MESSAGE_MAX 500         /* bytes, so at most as many characters */
 #define ID_MAX_BYTES 64         /* the longest GUResID or HyperFleet id whole */
@@ -77,17 +79,16 @@ static const hfd_slice hyperfleet = HFD_SLICE("hyperfleet");
 static const char advice[] = ". Correct the input and deploy again, or delete the resource.";
 
 /* "Nodepool 'np1' (2np1)" */
-static hfd_slice part_name(struct hfd_speech *s, const struct hfd_part_view *part, bool upper)
+static hfd_slice part_name(struct speech *s, const struct hfd_part_view *part, bool upper)
 {
     const bool cluster = part->kind == HFD_KIND_CLUSTER;
     const char *first = upper ? (cluster ? "C" : "N") : (cluster ? "c" : "n");
     const char *rest = cluster ? "luster" : "odepool";
-    const hfd_slice name = speech_tidy(s, part->name, NAME_MAX_BYTES);
+    const hfd_slice name = tidy(s, part->name, NAME_MAX_BYTES);
     const hfd_slice id =
-        part->id.len > 0 ? speech_tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
+        part->id.len > 0 ? tidy(s, part->id, ID_MAX_BYTES) : HFD_SLICE("not made yet");
 
-    return speech_kept(s, hfd_arena_printf(s->mem, "%s%s '%.*s' (%.*s)", first, rest,
-                                           HFD_SLICE_FMT(name), HFD_SLICE_FMT(id)));
+    return SAY(s, "%s%s '%.*s' (%.*s)", first, rest, HFD_SLICE_FMT(name), HFD_SLICE_FMT(id));
 }
 
 struct hfd_cause hfd_cause_parse(hfd_slice text)
@@ -124,7 +125,7 @@ static bool is_gone(const struct hfd_outcome_input *in, const struct hfd_part_vi
     return !part->leaving && (!part->exists || part->deleting);
 }
 
-bool hfd_outcome_part_ready(const struct hfd_part_view *part)
+static bool is_ready(const struct hfd_part_view *part)
 {
     const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
 
@@ -138,7 +139,7 @@ bool hfd_outcome_part_ready(const struct hfd_part_view *part)
 static bool is_unready(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     (void)in;
-    return !hfd_outcome_part_ready(part);
+    return !is_ready(part);
 }
 
 /* True if `entry` is "ADAPTER:REASON" for these two. */
@@ -161,9 +162,9 @@ static bool is_terminal(const struct hfd_outcome_input *in, hfd_slice adapter, h
 }
 
 /* The condition with which an adapter gives up for good, or NULL. */
-const struct hfd_condition *hfd_outcome_terminal_condition(const struct hfd_outcome_input *in,
-                                                           const struct hfd_part_view *part,
-                                                           const struct hfd_part_report *report)
+static const struct hfd_condition *terminal_condition(const struct hfd_outcome_input *in,
+                                                      const struct hfd_part_view *part,
+                                                      const struct hfd_part_report *report)
 {
     static const char *const types[] = {"Applied", "Available"};
     const struct hfd_condition *health =
@@ -183,28 +184,20 @@ const struct hfd_condition *hfd_outcome_terminal_condition(const struct hfd_outc
     return NULL;
 }
 
-struct hfd_adapter_names hfd_outcome_required(const struct hfd_outcome_input *in,
-                                              const struct hfd_part_view *part)
+/* The adapters that decide for a part. */
+static struct hfd_adapter_names required_of(const struct hfd_outcome_input *in,
+                                            const struct hfd_part_view *part)
 {
     return part->required.count > 0 ? part->required : in->required[part->kind];
 }
 
-static bool has_name(struct hfd_adapter_names names, hfd_slice name)
-{
-    for (size_t i = 0; i < names.count; i++)
-        if (hfd_slice_eq(names.items[i], name))
-            return true;
-    return false;
-}
-
 /* The report of an adapter that gave up. The operation fails only by a required one. */
-const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outcome_input *in,
-                                                          const struct hfd_part_view *part,
-                                                          bool required)
+static const struct hfd_part_report *
+terminal_report(const struct hfd_outcome_input *in, const struct hfd_part_view *part, bool required)
 {
     for (size_t i = 0; i < part->report_count; i++)
-        if (has_name(hfd_outcome_required(in, part), part->reports[i].adapter) == required &&
-            hfd_outcome_terminal_condition(in, part, &part->reports[i]) != NULL)
+        if (hfd_adapter_names_have(required_of(in, part), part->reports[i].adapter) == required &&
+            terminal_condition(in, part, &part->reports[i]) != NULL)
             return &part->reports[i];
     return NULL;
 }
@@ -212,7 +205,7 @@ const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outco
 static bool is_failed(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
 {
     /* While HyperFleet has not taken the change, its adapters speak of what was before. */
-    return !part->leaving && !part->pending && hfd_outcome_terminal_report(in, part, true) != NULL;
+    return !part->leaving && !part->pending && terminal_report(in, part, true) != NULL;
 }
 
 static bool ends_with(hfd_slice s, hfd_slice end)
@@ -265,59 +258,50 @@ static const struct hfd_part_view *first_part(const struct hfd_outcome_input *in
  * " of cluster 2abc" behind a nodepool's name; ids that are longer than HyperFleet makes them are
  * left out, for the rest to have room.
  */
-static hfd_slice in_cluster(struct hfd_speech *s, const struct hfd_part_view *part)
+static hfd_slice in_cluster(struct speech *s, const struct hfd_part_view *part)
 {
     if (part->kind != HFD_KIND_NODEPOOL || s->in->cluster_id.len == 0 ||
         s->in->cluster_id.len > CLUSTER_ID_MAX_BYTES)
         return HFD_SLICE("");
-    return speech_kept(s, hfd_arena_printf(s->mem, " of cluster %.*s",
-                                           HFD_SLICE_FMT(speech_tidy(s, s->in->cluster_id,
-                                                                     CLUSTER_ID_MAX_BYTES))));
+    return SAY(s, " of cluster %.*s",
+               HFD_SLICE_FMT(tidy(s, s->in->cluster_id, CLUSTER_ID_MAX_BYTES)));
 }
 
 /* Adds a word of a cause: a blank ends it, so it has none. */
-static hfd_slice cause_word(struct hfd_speech *s, hfd_slice text)
+static hfd_slice cause_word(struct speech *s, hfd_slice text)
 {
     char word[WORD_MAX_BYTES];
     size_t len;
 
-    text = speech_tidy(s, text, WORD_MAX_BYTES);
+    text = tidy(s, text, WORD_MAX_BYTES);
     for (len = 0; len < text.len && len < sizeof(word); len++)
         word[len] = text.p[len] == ' ' ? '_' : text.p[len];
-    return speech_kept(s, hfd_arena_dup(s->mem, (hfd_slice){word, len}));
+    return kept(s, hfd_arena_dup(s->mem, (hfd_slice){word, len}));
 }
 
 /* "hypershift QuotaExceeded no cores are left". */
-static hfd_slice cause_of(struct hfd_speech *s, hfd_slice who, hfd_slice reason, hfd_slice words)
+static hfd_slice cause_of(struct speech *s, hfd_slice who, hfd_slice reason, hfd_slice words)
 {
     const hfd_slice why = reason.len > 0 ? reason : HFD_SLICE("NoReason"),
-                    quote = speech_quote(s, words, DETAIL_MAX_BYTES);
+                    note = quote(s, words, DETAIL_MAX_BYTES);
 
-    return speech_kept(s,
-                       hfd_arena_printf(s->mem, "%.*s %.*s%.*s", HFD_SLICE_FMT(cause_word(s, who)),
-                                        HFD_SLICE_FMT(cause_word(s, why)),
-                                        quote.len > 0 ? (int)quote.len - 1 : 0,
-                                        quote.len > 0 ? quote.p + 1 : ""));
+    return SAY(s, "%.*s %.*s%.*s", HFD_SLICE_FMT(cause_word(s, who)),
+               HFD_SLICE_FMT(cause_word(s, why)), note.len > 0 ? (int)note.len - 1 : 0,
+               note.len > 0 ? note.p + 1 : "");
 }
 
-static hfd_slice say_gone(struct hfd_speech *s, const struct hfd_part_view *part)
+static hfd_slice say_gone(struct speech *s, const struct hfd_part_view *part)
 {
-    const hfd_slice name = part_name(s, part, true),
-                    id = speech_tidy(s, s->in->guresid, ID_MAX_BYTES);
+    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
 
-    return speech_kept(
-        s, hfd_arena_printf(s->mem,
-                            "%.*s%.*s of resource %.*s %s in HyperFleet, and not through "
-                            "this resource. Deploy again to make a new one, "
-                            "or delete the resource to forget it.",
-                            HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)),
-                            HFD_SLICE_FMT(id), part->exists ? "is being deleted" : "was removed"));
+    return SAY(s,
+               "%.*s%.*s of resource %.*s %s in HyperFleet, and not through "
+               "this resource. Deploy again to make a new one, "
+               "or delete the resource to forget it.",
+               HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
+               part->exists ? "is being deleted" : "was removed");
 }
 
-/*
- * An adapter's message: that of the condition in question, else what it says of Available, where
- * most say it all.
- */
 hfd_slice hfd_outcome_words_of(const struct hfd_part_report *r, const struct hfd_condition *c)
 {
     const struct hfd_condition *available =
@@ -326,7 +310,7 @@ hfd_slice hfd_outcome_words_of(const struct hfd_part_report *r, const struct hfd
     return c->message.len > 0 || available == NULL ? c->message : available->message;
 }
 
-hfd_slice hfd_outcome_update_words(const struct hfd_part_report *r)
+static hfd_slice update_words(const struct hfd_part_report *r)
 {
     const struct hfd_condition *c = hfd_condition_find(&r->conditions, HFD_SLICE("Available"));
 
@@ -335,67 +319,61 @@ hfd_slice hfd_outcome_update_words(const struct hfd_part_report *r)
                : HFD_SLICE("");
 }
 
-static hfd_slice say_failed(struct hfd_speech *s, const struct hfd_part_view *part)
+static void say_failed(struct speech *s, const struct hfd_part_view *part, struct hfd_outcome *out)
 {
-    const struct hfd_part_report *report = hfd_outcome_terminal_report(s->in, part, true);
-    const struct hfd_condition *c = hfd_outcome_terminal_condition(s->in, part, report);
-    const hfd_slice name = part_name(s, part, true),
-                    id = speech_tidy(s, s->in->guresid, ID_MAX_BYTES);
-    const hfd_slice adapter = speech_tidy(s, report->adapter, WORD_MAX_BYTES),
-                    reason = speech_tidy(s, c->reason, WORD_MAX_BYTES);
+    const struct hfd_part_report *report = terminal_report(s->in, part, true);
+    const struct hfd_condition *c = terminal_condition(s->in, part, report);
+    const hfd_slice name = part_name(s, part, true), id = tidy(s, s->in->guresid, ID_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, report->adapter, WORD_MAX_BYTES),
+                    reason = tidy(s, c->reason, WORD_MAX_BYTES);
     hfd_slice head, note;
 
-    head = speech_kept(
-        s,
-        hfd_arena_printf(
-            s->mem,
+    head =
+        SAY(s,
             "%.*s%.*s of resource %.*s could not be provisioned: adapter %.*s reported %.*s=False, "
             "reason %.*s",
             HFD_SLICE_FMT(name), HFD_SLICE_FMT(in_cluster(s, part)), HFD_SLICE_FMT(id),
-            HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason)));
+            HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(c->type), HFD_SLICE_FMT(reason));
     /* The names' limits leave room for a note; 2 for ": ". */
-    note = speech_quote(s, hfd_outcome_words_of(report, c),
-                        MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
-    return speech_kept(
-        s, hfd_arena_printf(s->mem, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
-                            ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice));
+    note = quote(s, hfd_outcome_words_of(report, c),
+                 MESSAGE_MAX - 2 - head.len - (sizeof(advice) - 1));
+    out->message = SAY(s, "%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(note),
+                       ends_with(note, HFD_SLICE("...")) ? advice + 1 : advice);
+    out->cause = cause_of(s, report->adapter, c->reason, hfd_outcome_words_of(report, c));
 }
 
 /* The adapter that an <Adapter>Successful condition speaks of, or none. */
-static hfd_slice adapter_of(struct hfd_speech *s, const struct hfd_part_view *part, hfd_slice type)
+static hfd_slice adapter_of(struct speech *s, const struct hfd_part_view *part, hfd_slice type)
 {
     for (size_t i = 0; i < part->report_count; i++)
-        if (hfd_slice_eq(
-                speech_kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)), type))
+        if (hfd_slice_eq(kept(s, hfd_adapter_condition_type(part->reports[i].adapter, s->mem)),
+                         type))
             return part->reports[i].adapter;
     return HFD_SLICE_NONE;
 }
 
-static void say_degraded(struct hfd_speech *s, const struct hfd_part_view *part,
+static void say_degraded(struct speech *s, const struct hfd_part_view *part,
                          struct hfd_outcome *out)
 {
     const struct hfd_condition *c = degraded_condition(part);
-    const hfd_slice name = part_name(s, part, false),
-                    note = speech_quote(s, c->message, NOTE_MAX_BYTES);
-    const hfd_slice adapter = speech_tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES),
-                    type = speech_tidy(s, c->type, NAME_MAX_BYTES);
+    const hfd_slice name = part_name(s, part, false), note = quote(s, c->message, NOTE_MAX_BYTES);
+    const hfd_slice adapter = tidy(s, adapter_of(s, part, c->type), NAME_MAX_BYTES),
+                    type = tidy(s, c->type, NAME_MAX_BYTES);
 
     if (out->code == NULL)
         out->cause = cause_of(s, adapter.len > 0 ? adapter : hyperfleet,
                               c->reason.len > 0 ? c->reason : c->type, c->message);
     out->health = "Degraded";
-    out->health_reason = c->reason.len > 0 ? speech_tidy(s, c->reason, NAME_MAX_BYTES) : type;
+    out->health_reason = c->reason.len > 0 ? tidy(s, c->reason, NAME_MAX_BYTES) : type;
     if (adapter.len > 0)
-        out->health_message = speech_kept(
-            s, hfd_arena_printf(s->mem, "%.*s: adapter %.*s reported Available=False%.*s",
-                                HFD_SLICE_FMT(name), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note)));
+        out->health_message = SAY(s, "%.*s: adapter %.*s reported Available=False%.*s",
+                                  HFD_SLICE_FMT(name), HFD_SLICE_FMT(adapter), HFD_SLICE_FMT(note));
     else
-        out->health_message = speech_kept(
-            s, hfd_arena_printf(s->mem, "%.*s: condition %.*s is False%.*s", HFD_SLICE_FMT(name),
-                                HFD_SLICE_FMT(type), HFD_SLICE_FMT(note)));
+        out->health_message = SAY(s, "%.*s: condition %.*s is False%.*s", HFD_SLICE_FMT(name),
+                                  HFD_SLICE_FMT(type), HFD_SLICE_FMT(note));
 }
 
-static void say_progressing(struct hfd_speech *s, const struct hfd_part_view *part,
+static void say_progressing(struct speech *s, const struct hfd_part_view *part,
                             struct hfd_outcome *out)
 {
     hfd_slice name;
@@ -409,9 +387,8 @@ static void say_progressing(struct hfd_speech *s, const struct hfd_part_view *pa
     name = part_name(s, part, false);
     out->health_reason = part->generation > part->wanted_generation ? HFD_SLICE("GenerationChanged")
                                                                     : HFD_SLICE("AwaitingAdapters");
-    out->health_message =
-        speech_kept(s, hfd_arena_printf(s->mem, "%.*s is being brought to generation %lld",
-                                        HFD_SLICE_FMT(name), (long long)part->generation));
+    out->health_message = SAY(s, "%.*s is being brought to generation %lld", HFD_SLICE_FMT(name),
+                              (long long)part->generation);
 }
 
 /* True if an adapter that is required reports success because its work is paused. */
@@ -423,13 +400,13 @@ static bool is_paused(const struct hfd_outcome_input *in, const struct hfd_part_
 
         if (c != NULL && c->status == HFD_STATUS_TRUE &&
             hfd_slice_is(c->reason, "ReconciliationPaused") &&
-            has_name(hfd_outcome_required(in, part), part->reports[i].adapter))
+            hfd_adapter_names_have(required_of(in, part), part->reports[i].adapter))
             return true;
     }
     return false;
 }
 
-static void judge_health(struct hfd_speech *s, const struct hfd_part_view *gone,
+static void judge_health(struct speech *s, const struct hfd_part_view *gone,
                          struct hfd_outcome *out)
 {
     const struct hfd_part_view *degraded = first_part(s->in, is_degraded),
@@ -454,192 +431,185 @@ static void judge_health(struct hfd_speech *s, const struct hfd_part_view *gone,
     }
 }
 
-/* ---- late ---- */
+/* ---- what is waited for ---- */
 
-const struct hfd_part_report *hfd_outcome_report_by(const struct hfd_part_view *part,
-                                                    hfd_slice adapter)
+/*
+ * One list of facts, in the order of the parts and of their adapters. The error of a missed
+ * deadline and the message of a hint tell it, each in its own words.
+ */
+
+static bool is_deleting(const struct hfd_outcome_input *in)
 {
-    for (size_t i = 0; i < part->report_count; i++)
+    return in->state == HFD_STATE_DELETING;
+}
+
+/* True while a part is to go: Finalized counts, and not Available. */
+static bool is_leaving(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    return is_deleting(in) || part->leaving;
+}
+
+/* True if an operation does not wait for a part any more. */
+static bool is_done(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    return is_deleting(in) ? !part->exists : is_ready(part);
+}
+
+/* HyperFleet has not taken up what was asked for. That of a part that is to go does not matter. */
+static bool is_untaken(const struct hfd_outcome_input *in, const struct hfd_part_view *part)
+{
+    return part->pending && !is_leaving(in, part);
+}
+
+bool hfd_outcome_lacks(const struct hfd_part_view *part, hfd_slice adapter, bool leaving,
+                       struct hfd_lack *out)
+{
+    const struct hfd_condition *c, *health;
+
+    *out = (struct hfd_lack){.adapter = adapter, .type = leaving ? "Finalized" : "Available"};
+    for (size_t i = 0; out->report == NULL && i < part->report_count; i++)
         if (hfd_slice_eq(part->reports[i].adapter, adapter))
-            return &part->reports[i];
-    return NULL;
+            out->report = &part->reports[i];
+    if (out->report == NULL)
+        return true;
+    if (out->report->observed_generation < part->generation)
+        return true;
+    c = hfd_condition_find(&out->report->conditions, hfd_slice_of(out->type));
+    health = hfd_condition_find(&out->report->conditions, HFD_SLICE("Health"));
+    out->told = health != NULL && health->status != HFD_STATUS_TRUE ? health : c;
+    return c == NULL || c->status != HFD_STATUS_TRUE;
 }
 
-/*
- * The condition that an adapter still has to report True at the wanted generation: Available, or
- * Finalized during a deletion. NULL when it has.
- */
-const char *hfd_outcome_lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
-                              bool deleting)
-{
-    const char *type = deleting ? "Finalized" : "Available";
-    const struct hfd_condition *c =
-        r != NULL ? hfd_condition_find(&r->conditions, hfd_slice_of(type)) : NULL;
-
-    return c != NULL && c->status == HFD_STATUS_TRUE && r->observed_generation >= part->generation
-               ? NULL
-               : type;
-}
-
-/*
- * " (Available=False, reason NoZone: what it says)": how far an adapter is that has not done its
- * part.
- */
-static hfd_slice stands_at(struct hfd_speech *s, const struct hfd_part_view *part,
-                           const struct hfd_part_report *r, const char *lacking)
-{
-    const struct hfd_condition *c;
-    hfd_slice reason, words;
-
-    if (r == NULL)
-        return HFD_SLICE(" (has not reported)");
-    if (r->observed_generation < part->generation)
-        return speech_kept(
-            s, hfd_arena_printf(
-                   s->mem, " (has reported on generation %lld of %lld%.*s)",
-                   (long long)r->observed_generation, (long long)part->generation,
-                   HFD_SLICE_FMT(speech_quote(s, hfd_outcome_update_words(r), DETAIL_MAX_BYTES))));
-    /* An adapter that does not work itself has nothing else to say. */
-    c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
-    if (c == NULL || c->status == HFD_STATUS_TRUE)
-        c = hfd_condition_find(&r->conditions, hfd_slice_of(lacking));
-    if (c == NULL)
-        return speech_kept(s, hfd_arena_printf(s->mem, " (has not reported %s)", lacking));
-    reason = speech_tidy(s, c->reason, WORD_MAX_BYTES);
-    words = speech_quote(s, hfd_outcome_words_of(r, c), DETAIL_MAX_BYTES);
-    return speech_kept(s, hfd_arena_printf(s->mem, " (%.*s=%s, reason %.*s%.*s)",
-                                           HFD_SLICE_FMT(c->type), hfd_status_name(c->status),
-                                           HFD_SLICE_FMT(reason), HFD_SLICE_FMT(words)));
-}
-
-/* Adds an adapter and what it lacks to a list; nothing when it lacks nothing. */
-static hfd_slice add_lacking(struct hfd_speech *s, const struct hfd_part_view *part,
-                             hfd_slice adapter, bool deleting, hfd_slice list)
-{
-    const struct hfd_part_report *r = hfd_outcome_report_by(part, adapter);
-    const char *lacking = hfd_outcome_lacks(part, r, deleting);
-
-    if (lacking == NULL)
-        return list;
-    return speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                           list.len > 0 ? ", " : "",
-                                           HFD_SLICE_FMT(speech_tidy(s, adapter, WORD_MAX_BYTES)),
-                                           HFD_SLICE_FMT(stands_at(s, part, r, lacking))));
-}
-
-/* An observer with a verdict, which a cluster waits for while it is not being deleted. */
-bool hfd_outcome_observer_waits(const struct hfd_outcome_input *in, const struct hfd_part_report *r)
+/* True for a report of an observer with a verdict: a cluster waits for it until its deletion. */
+static bool observer_waits(const struct hfd_outcome_input *in, const struct hfd_part_report *r)
 {
     const struct hfd_condition *c =
         hfd_condition_find(&r->conditions, HFD_SLICE(HFD_OBSERVER_CONDITION));
 
-    return c != NULL && c->status != HFD_STATUS_UNKNOWN && has_name(in->observers, r->adapter) &&
-           !has_name(in->required[HFD_KIND_CLUSTER], r->adapter);
+    return c != NULL && c->status != HFD_STATUS_UNKNOWN &&
+           hfd_adapter_names_have(in->observers, r->adapter) &&
+           !hfd_adapter_names_have(in->required[HFD_KIND_CLUSTER], r->adapter);
 }
 
-/* The adapter of a part that lacks something and is named first; p is NULL when none does. */
-static hfd_slice first_lacking(const struct hfd_outcome_input *in, const struct hfd_part_view *part,
-                               bool deleting)
+/*
+ * Finds the next adapter of a part that lacks something: the required ones, then observers.
+ * @param at  0 at first
+ */
+static bool next_lack(const struct hfd_outcome_input *in, const struct hfd_part_view *part,
+                      size_t *at, struct hfd_lack *out)
 {
-    const struct hfd_adapter_names required = hfd_outcome_required(in, part);
+    const struct hfd_adapter_names required = required_of(in, part);
+    const bool leaving = is_leaving(in, part);
+    const size_t others = part->kind == HFD_KIND_CLUSTER && !leaving ? part->report_count : 0;
 
-    for (size_t i = 0; i < required.count; i++)
-        if (hfd_outcome_lacks(part, hfd_outcome_report_by(part, required.items[i]), deleting) !=
-            NULL)
-            return required.items[i];
-    for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
-        if (hfd_outcome_observer_waits(in, &part->reports[i]) &&
-            hfd_outcome_lacks(part, &part->reports[i], deleting) != NULL)
-            return part->reports[i].adapter;
-    return HFD_SLICE_NONE;
+    while (*at < required.count + others) {
+        const size_t i = (*at)++;
+        const struct hfd_part_report *observer =
+            i < required.count ? NULL : &part->reports[i - required.count];
+
+        if ((observer == NULL || observer_waits(in, observer)) &&
+            hfd_outcome_lacks(part, observer == NULL ? required.items[i] : observer->adapter,
+                              leaving, out))
+            return true;
+    }
+    return false;
 }
 
-/* The words about an adapter that has not come to the present generation. */
-static hfd_slice old_words(struct hfd_speech *s, const struct hfd_part_view *part,
-                           const struct hfd_part_report *r)
+/* True if an adapter has not come to the present generation of a part. */
+static bool is_behind(const struct hfd_part_view *part, const struct hfd_lack *l)
 {
-    const hfd_slice own = hfd_outcome_update_words(r);
-
-    return own.len > 0
-               ? own
-               : speech_kept(s, hfd_arena_printf(s->mem, "has reported on generation %lld of %lld",
-                                                 (long long)r->observed_generation,
-                                                 (long long)part->generation));
+    return l->report != NULL && l->report->observed_generation < part->generation;
 }
 
-/* Why an adapter has not done its part: the condition that stands_at tells. */
-static hfd_slice lacking_cause(struct hfd_speech *s, const struct hfd_part_view *part,
-                               hfd_slice adapter, bool deleting)
+/* Where an adapter stands that has not told (lack.told). */
+static hfd_slice standing(struct speech *s, const struct hfd_part_view *part,
+                          const struct hfd_lack *l)
 {
-    const struct hfd_part_report *r = hfd_outcome_report_by(part, adapter);
-    const struct hfd_condition *c;
+    if (l->report == NULL)
+        return HFD_SLICE("has not reported");
+    if (is_behind(part, l))
+        return SAY(s, "has reported on generation %lld of %lld%.*s",
+                   (long long)l->report->observed_generation, (long long)part->generation,
+                   HFD_SLICE_FMT(quote(s, update_words(l->report), DETAIL_MAX_BYTES)));
+    return SAY(s, "has not reported %s", l->type);
+}
 
-    if (r == NULL)
-        return cause_of(s, adapter, HFD_SLICE("NotReported"), HFD_SLICE("has not reported"));
-    if (r->observed_generation < part->generation)
-        return cause_of(s, adapter, HFD_SLICE("OldGeneration"), old_words(s, part, r));
-    c = hfd_condition_find(&r->conditions, HFD_SLICE("Health"));
-    if (c == NULL || c->status == HFD_STATUS_TRUE)
-        c = hfd_condition_find(&r->conditions, hfd_slice_of(hfd_outcome_lacks(part, r, deleting)));
-    if (c == NULL)
-        return cause_of(s, adapter, HFD_SLICE("NotReported"),
-                        deleting ? HFD_SLICE("has not reported Finalized")
-                                 : HFD_SLICE("has not reported Available"));
-    return cause_of(s, adapter, c->reason, hfd_outcome_words_of(r, c));
+/* Why an adapter has not done its part. */
+static hfd_slice lacking_cause(struct speech *s, const struct hfd_part_view *part,
+                               const struct hfd_lack *l)
+{
+    const bool behind = is_behind(part, l);
+    const hfd_slice own = behind ? update_words(l->report) : HFD_SLICE("");
+
+    if (l->told != NULL)
+        return cause_of(s, l->adapter, l->told->reason, hfd_outcome_words_of(l->report, l->told));
+    return cause_of(s, l->adapter, behind ? HFD_SLICE("OldGeneration") : HFD_SLICE("NotReported"),
+                    own.len > 0 ? own : standing(s, part, l));
+}
+
+/* Ready of a part as a remote shows it, or Reconciled; NULL = neither. */
+static const struct hfd_condition *aggregate_of(const struct hfd_part_view *part)
+{
+    const struct hfd_condition *c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
+
+    return c != NULL ? c : hfd_condition_find(&part->conditions, HFD_SLICE("Reconciled"));
 }
 
 /* Why a part is not finished that no adapter holds up. */
 static hfd_slice aggregate_reason(const struct hfd_outcome_input *in,
-                                  const struct hfd_part_view *part, bool deleting)
+                                  const struct hfd_part_view *part)
 {
-    const struct hfd_condition *c;
+    const struct hfd_condition *c = aggregate_of(part);
 
-    if (deleting)
+    if (is_leaving(in, part))
         return part->kind == HFD_KIND_CLUSTER && in->stranger_count > 0
                    ? HFD_SLICE("NodepoolsRemain")
                    : HFD_SLICE("AwaitingRemoval");
-    c = hfd_condition_find(&part->conditions, HFD_SLICE("Ready"));
-    if (c == NULL)
-        c = hfd_condition_find(&part->conditions, HFD_SLICE("Reconciled"));
-    return hfd_outcome_required(in, part).count == 0 && c != NULL && c->reason.len > 0
+    return required_of(in, part).count == 0 && c != NULL && c->reason.len > 0
                ? c->reason
                : HFD_SLICE("AwaitingAggregation");
 }
 
-static hfd_slice waits_on(struct hfd_speech *s)
+/* Finds what keeps the operation from being finished, as a cause. It is what the hint tells first.
+ */
+static hfd_slice waits_on(struct speech *s)
 {
     const struct hfd_outcome_input *in = s->in;
-    const bool deleting = in->state == HFD_STATE_DELETING;
 
     if (in->trouble.len > 0)
         return cause_of(s, hyperfleet, HFD_SLICE("RemoteTrouble"), in->trouble);
     for (size_t i = 0; i < in->part_count; i++) {
         const struct hfd_part_view *part = &in->parts[i];
-        const bool removing = deleting || part->leaving;
-        hfd_slice adapter;
+        struct hfd_lack first;
+        size_t at = 0;
 
-        if (deleting ? !part->exists : hfd_outcome_part_ready(part))
+        if (is_done(in, part))
             continue;
-        if (!part->exists || (part->pending && !removing))
+        if (!part->exists || is_untaken(in, part))
             return cause_of(s, hyperfleet, HFD_SLICE("NotTakenUp"), HFD_SLICE(""));
-        adapter = first_lacking(in, part, removing);
-        return adapter.p != NULL
-                   ? lacking_cause(s, part, adapter, removing)
-                   : cause_of(s, hyperfleet, aggregate_reason(in, part, removing), HFD_SLICE(""));
+        return next_lack(in, part, &at, &first)
+                   ? lacking_cause(s, part, &first)
+                   : cause_of(s, hyperfleet, aggregate_reason(in, part), HFD_SLICE(""));
     }
     return HFD_SLICE("");
 }
 
-hfd_slice hfd_outcome_waits_on(const struct hfd_outcome_input *in, struct hfd_arena *mem)
-{
-    struct hfd_speech s = {.in = in, .mem = mem};
-    const hfd_slice cause = waits_on(&s);
+/* ---- late ---- */
 
-    return s.nomem ? HFD_SLICE_NONE : cause;
+/* " (Available=False, reason NoZone: what it says)": how far an adapter is. */
+static hfd_slice stands_at(struct speech *s, const struct hfd_part_view *part,
+                           const struct hfd_lack *l)
+{
+    if (l->told == NULL)
+        return SAY(s, " (%.*s)", HFD_SLICE_FMT(standing(s, part, l)));
+    return SAY(s, " (%.*s=%s, reason %.*s%.*s)", HFD_SLICE_FMT(l->told->type),
+               hfd_status_name(l->told->status),
+               HFD_SLICE_FMT(tidy(s, l->told->reason, WORD_MAX_BYTES)),
+               HFD_SLICE_FMT(quote(s, hfd_outcome_words_of(l->report, l->told), DETAIL_MAX_BYTES)));
 }
 
 /* The one that was waited for until the deadline, and what it said. */
-static hfd_slice late_cause(struct hfd_speech *s)
+static hfd_slice late_cause(struct speech *s)
 {
     const struct hfd_cause wait = hfd_cause_parse(waits_on(s));
 
@@ -647,31 +617,29 @@ static hfd_slice late_cause(struct hfd_speech *s)
                     wait.words);
 }
 
-static hfd_slice waits_for(struct hfd_speech *s, const struct hfd_part_view *part, bool deleting)
+static hfd_slice waits_for(struct speech *s, const struct hfd_part_view *part)
 {
-    const struct hfd_adapter_names required = hfd_outcome_required(s->in, part);
+    const bool leaving = is_leaving(s->in, part);
     hfd_slice list = HFD_SLICE("");
+    struct hfd_lack l;
 
     if (!part->exists)
         return HFD_SLICE(" was removed in HyperFleet");
-    if (part->pending && !deleting && !part->leaving)
+    if (is_untaken(s->in, part))
         return HFD_SLICE(" has not been taken up by HyperFleet");
-    deleting = deleting || part->leaving;
-    for (size_t i = 0; i < required.count; i++)
-        list = add_lacking(s, part, required.items[i], deleting, list);
-    for (size_t i = 0; part->kind == HFD_KIND_CLUSTER && !deleting && i < part->report_count; i++)
-        if (hfd_outcome_observer_waits(s->in, &part->reports[i]))
-            list = add_lacking(s, part, part->reports[i].adapter, deleting, list);
+    for (size_t at = 0; next_lack(s->in, part, &at, &l);)
+        list = SAY(s, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), list.len > 0 ? ", " : "",
+                   HFD_SLICE_FMT(tidy(s, l.adapter, WORD_MAX_BYTES)),
+                   HFD_SLICE_FMT(stands_at(s, part, &l)));
     if (list.len == 0)
-        return deleting ? HFD_SLICE(" waits for its nodepools to be removed")
-                        : HFD_SLICE(" is not Ready");
-    return speech_kept(s, hfd_arena_printf(s->mem, " waits for %s %.*s",
-                                           deleting ? "Finalized from" : "adapters",
-                                           HFD_SLICE_FMT(list)));
+        return leaving ? HFD_SLICE(" waits for its nodepools to be removed")
+                       : HFD_SLICE(" is not Ready");
+    return SAY(s, " waits for %s %.*s", leaving ? "Finalized from" : "adapters",
+               HFD_SLICE_FMT(list));
 }
 
 /* "cluster 'c1' (2abc) waits for adapters dns (has not reported); nodepool ..." */
-static hfd_slice unfinished(struct hfd_speech *s, bool deleting, size_t max)
+static hfd_slice unfinished(struct speech *s, size_t max)
 {
     hfd_slice list = HFD_SLICE("");
     size_t count = 0;
@@ -679,39 +647,33 @@ static hfd_slice unfinished(struct hfd_speech *s, bool deleting, size_t max)
     for (size_t i = 0; i < s->in->part_count && !s->nomem; i++) {
         const struct hfd_part_view *part = &s->in->parts[i];
 
-        if ((deleting ? !part->exists : hfd_outcome_part_ready(part)) || ++count > LISTED_MAX)
+        if (is_done(s->in, part) || ++count > LISTED_MAX)
             continue;
-        list = speech_kept(s, hfd_arena_printf(s->mem, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list),
-                                               count > 1 ? "; " : "",
-                                               HFD_SLICE_FMT(part_name(s, part, false)),
-                                               HFD_SLICE_FMT(waits_for(s, part, deleting))));
+        list = SAY(s, "%.*s%s%.*s%.*s", HFD_SLICE_FMT(list), count > 1 ? "; " : "",
+                   HFD_SLICE_FMT(part_name(s, part, false)), HFD_SLICE_FMT(waits_for(s, part)));
     }
     if (count <= LISTED_MAX)
-        return speech_tidy(s, list, max);
-    list = speech_tidy(s, list, max - MORE_MAX_BYTES);
-    return speech_kept(
-        s, hfd_arena_printf(s->mem, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX));
+        return tidy(s, list, max);
+    list = tidy(s, list, max - MORE_MAX_BYTES);
+    return SAY(s, "%.*s; and %zu more", HFD_SLICE_FMT(list), count - LISTED_MAX);
 }
 
-static hfd_slice say_late(struct hfd_speech *s)
+static hfd_slice say_late(struct speech *s)
 {
-    const bool deleting = s->in->state == HFD_STATE_DELETING;
+    const bool deleting = is_deleting(s->in);
     const char *what = deleting                             ? "The deletion"
                        : s->in->state == HFD_STATE_CREATING ? "The creation"
                                                             : "The update";
     const char *then = deleting ? ". It goes on; delete again to wait for it."
                                 : ". Deploy again to give it more time, or delete the resource.";
-    const hfd_slice head = speech_kept(
-        s, hfd_arena_printf(s->mem, "%s of resource %.*s was not finished at its deadline: ", what,
-                            HFD_SLICE_FMT(speech_tidy(s, s->in->guresid, ID_MAX_BYTES))));
-    const hfd_slice trouble = speech_quote(s, s->in->trouble, DETAIL_MAX_BYTES);
-    const hfd_slice list =
-        unfinished(s, deleting, MESSAGE_MAX - head.len - trouble.len - strlen(then));
+    const hfd_slice head = SAY(s, "%s of resource %.*s was not finished at its deadline: ", what,
+                               HFD_SLICE_FMT(tidy(s, s->in->guresid, ID_MAX_BYTES)));
+    const hfd_slice trouble = quote(s, s->in->trouble, DETAIL_MAX_BYTES);
+    const hfd_slice list = unfinished(s, MESSAGE_MAX - head.len - trouble.len - strlen(then));
     const hfd_slice end = trouble.len > 0 ? trouble : list;
 
-    return speech_kept(s, hfd_arena_printf(s->mem, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head),
-                                           HFD_SLICE_FMT(list), HFD_SLICE_FMT(trouble),
-                                           ends_with(end, HFD_SLICE("...")) ? then + 1 : then));
+    return SAY(s, "%.*s%.*s%.*s%s", HFD_SLICE_FMT(head), HFD_SLICE_FMT(list),
+               HFD_SLICE_FMT(trouble), ends_with(end, HFD_SLICE("...")) ? then + 1 : then);
 }
 
 /* ---- the answer ---- */
@@ -725,12 +687,10 @@ static bool exists(const struct hfd_outcome_input *in, const struct hfd_part_vie
 /*
  * Where progress and time lead. A passed deadline comes first: it may have been answered already.
  */
-static void decide(struct hfd_speech *s, const struct hfd_part_view *gone,
+static void decide(struct speech *s, const struct hfd_part_view *gone,
                    const struct hfd_part_view *failed, struct hfd_outcome *out)
 {
     const struct hfd_outcome_input *in = s->in;
-    const struct hfd_part_report *report;
-    const struct hfd_condition *given_up;
 
     out->state = in->state;
     if (in->state == HFD_STATE_DELETING && first_part(in, exists) == NULL) {
@@ -750,11 +710,7 @@ static void decide(struct hfd_speech *s, const struct hfd_part_view *gone,
     } else if (failed != NULL && in_progress(in)) {
         out->state = HFD_STATE_FAILED;
         out->code = "RES-104";
-        out->message = say_failed(s, failed);
-        report = hfd_outcome_terminal_report(in, failed, true);
-        given_up = hfd_outcome_terminal_condition(in, failed, report);
-        out->cause =
-            cause_of(s, report->adapter, given_up->reason, hfd_outcome_words_of(report, given_up));
+        say_failed(s, failed, out);
     } else if (out->progress == HFD_PROGRESS_READY && in_progress(in)) {
         out->state = HFD_STATE_READY;
     }
@@ -764,7 +720,7 @@ hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *m
                          struct hfd_outcome *out)
 {
     const struct hfd_part_view *gone = first_part(in, is_gone), *failed = first_part(in, is_failed);
-    struct hfd_speech s = {.in = in, .mem = mem};
+    struct speech s = {.in = in, .mem = mem};
 
     *out = (struct hfd_outcome){.message = HFD_SLICE(""), .cause = HFD_SLICE("")};
     if (gone != NULL)
@@ -778,4 +734,258 @@ hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *m
     decide(&s, gone, failed, out);
     judge_health(&s, gone, out);
     return s.nomem ? HFD_NOMEM : HFD_OK;
+}
+
+/* ---- the message of a hint ---- */
+
+#define TROUBLE_MAX_BYTES 160
+/* A message before it is cut. More is not added. */
+#define TEXT_MAX_BYTES ((size_t)4 * HFD_WAITING_MAX_BYTES)
+
+/* A message under construction. */
+struct said {
+    struct speech speech;
+    const struct hfd_outcome_input *in;
+    int64_t started_us;
+    struct hfd_milestones usual;
+    struct hfd_buf text;
+};
+
+static void add_tidy(struct said *s, hfd_slice text, size_t max)
+{
+    hfd_buf_add(&s->text, tidy(&s->speech, text, max));
+}
+
+static void add_quote(struct said *s, hfd_slice text)
+{
+    hfd_buf_add(&s->text, quote(&s->speech, text, DETAIL_MAX_BYTES));
+}
+
+/* " since 09:03Z": the time since when an adapter's condition on a part stands as it is. */
+static void add_since(struct said *s, const struct hfd_part_view *part, hfd_slice adapter)
+{
+    const hfd_slice type = kept(&s->speech, hfd_adapter_condition_type(adapter, s->speech.mem));
+    const struct hfd_condition *c =
+        is_leaving(s->in, part) ? NULL : hfd_condition_find(&part->conditions, type);
+    char text[HFD_TIME_TEXT_MAX];
+
+    if (c == NULL || c->last_transition_us == 0)
+        return;
+    (void)hfd_time_format_s(
+        c->last_transition_us > s->started_us ? c->last_transition_us : s->started_us, text);
+    hfd_buf_addf(&s->text, " since %.5sZ", text + 11); /* of "2025-01-01T09:03:00Z" */
+}
+
+/* ", usually 40 s": the time from the beginning until an adapter is done. */
+static void add_usual(struct said *s, const struct hfd_part_view *part, hfd_slice adapter)
+{
+    const struct hfd_milestone *m;
+
+    if (s->usual.count == 0)
+        return;
+    m = hfd_milestone_find(
+        &s->usual, kept(&s->speech, hfd_milestone_name(part->kind, adapter, s->speech.mem)));
+    if (m == NULL)
+        return;
+    hfd_buf_lit(&s->text, ", usually ");
+    hfd_buf_about(&s->text, m->at_us);
+}
+
+/* "WaitingForDelegation: zone x is not delegated" */
+static void add_condition(struct said *s, const struct hfd_part_report *r,
+                          const struct hfd_condition *c)
+{
+    add_tidy(s, c->reason.len > 0 ? c->reason : HFD_SLICE("no reason"), WORD_MAX_BYTES);
+    add_quote(s, hfd_outcome_words_of(r, c));
+}
+
+/* "dns since 09:03Z (...)" */
+static void add_adapter(struct said *s, const struct hfd_part_view *part, const struct hfd_lack *l)
+{
+    add_tidy(s, l->adapter, WORD_MAX_BYTES);
+    if (l->report != NULL)
+        add_since(s, part, l->adapter);
+    add_usual(s, part, l->adapter);
+    hfd_buf_lit(&s->text, " (");
+    if (l->told == NULL) {
+        hfd_buf_add(&s->text, standing(&s->speech, part, l));
+    } else {
+        if (hfd_slice_is(l->told->type, "Health"))
+            hfd_buf_lit(&s->text, "does not work itself, ");
+        add_condition(s, l->report, l->told);
+    }
+    hfd_buf_addc(&s->text, ')');
+}
+
+/*
+ * Adds the adapters of a part that lack something: "waits for dns (...), and hypershift (...)".
+ * @return false if there are none
+ */
+static bool add_lacks(struct said *s, const struct hfd_part_view *part, const char *begin)
+{
+    struct hfd_lack next;
+    size_t at = 0;
+    bool more = next_lack(s->in, part, &at, &next), first = true;
+
+    for (; more; first = false) {
+        const struct hfd_lack present = next;
+
+        more = next_lack(s->in, part, &at, &next);
+        hfd_buf_add(&s->text, hfd_slice_of(first ? begin : more ? ", " : ", and "));
+        add_adapter(s, part, &present);
+    }
+    return !first;
+}
+
+/* "waits for nodepool 'gpu' of resource r-np: dns (has not reported)": pools of other resources. */
+static void add_strangers(struct said *s)
+{
+    for (size_t i = 0; i < s->in->stranger_count && i < LISTED_MAX; i++) {
+        const struct hfd_stranger *stranger = &s->in->strangers[i];
+
+        hfd_buf_addf(&s->text, "%s nodepool '", i > 0 ? ";" : "waits for");
+        add_tidy(s, stranger->view->name, NAME_MAX_BYTES);
+        hfd_buf_addc(&s->text, '\'');
+        if (stranger->guresid.len > 0) {
+            hfd_buf_lit(&s->text, " of resource ");
+            add_tidy(s, stranger->guresid, NAME_MAX_BYTES);
+        }
+        (void)add_lacks(s, stranger->view, ": ");
+    }
+    if (s->in->stranger_count > LISTED_MAX)
+        hfd_buf_addf(&s->text, "; and %zu more", s->in->stranger_count - LISTED_MAX);
+}
+
+/* "waits for HyperFleet (AwaitingAdapters: ...)": a remote that has named no adapter yet. */
+static void add_aggregate(struct said *s, const struct hfd_part_view *part)
+{
+    const struct hfd_condition *c = aggregate_of(part);
+
+    hfd_buf_lit(&s->text, "waits for HyperFleet");
+    if (c == NULL)
+        return;
+    hfd_buf_lit(&s->text, " (");
+    add_tidy(s, c->reason, WORD_MAX_BYTES);
+    add_quote(s, c->message);
+    hfd_buf_addc(&s->text, ')');
+}
+
+/* "nodepool 'workers' waits for ...": one part that is not done. */
+static void add_part(struct said *s, const struct hfd_part_view *part)
+{
+    const hfd_slice name = tidy(&s->speech, part->name, NAME_MAX_BYTES);
+
+    if (s->in->part_count > 1 && part->kind == HFD_KIND_CLUSTER)
+        hfd_buf_lit(&s->text, "cluster ");
+    else if (s->in->part_count > 1)
+        hfd_buf_addf(&s->text, "nodepool '%.*s' ", HFD_SLICE_FMT(name));
+    if (!part->exists)
+        hfd_buf_lit(&s->text, "waits for HyperFleet");
+    else if (is_untaken(s->in, part))
+        hfd_buf_lit(&s->text, "waits for HyperFleet to take it up");
+    else if (add_lacks(s, part, "waits for "))
+        return;
+    else if (is_leaving(s->in, part) && part->kind == HFD_KIND_CLUSTER && s->in->stranger_count > 0)
+        add_strangers(s);
+    else if (is_leaving(s->in, part))
+        hfd_buf_lit(&s->text, "waits for its removal in HyperFleet");
+    else if (required_of(s->in, part).count > 0)
+        hfd_buf_lit(&s->text, "waits for HyperFleet to aggregate the reports");
+    else
+        add_aggregate(s, part);
+}
+
+/* The parts that are not done, each with what it waits for. */
+static void add_parts(struct said *s)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < s->in->part_count; i++) {
+        if (is_done(s->in, &s->in->parts[i]) || ++count > LISTED_MAX)
+            continue;
+        if (count > 1)
+            hfd_buf_lit(&s->text, "; ");
+        add_part(s, &s->in->parts[i]);
+    }
+    if (count > LISTED_MAX)
+        hfd_buf_addf(&s->text, "; and %zu more", count - LISTED_MAX);
+}
+
+/* "; adapter dsn, which is not required, gave up (Reason: words)": the first such one. */
+static void add_others(struct said *s)
+{
+    for (size_t i = 0; i < s->in->part_count; i++) {
+        const struct hfd_part_view *part = &s->in->parts[i];
+        const struct hfd_part_report *r = part->exists ? terminal_report(s->in, part, false) : NULL;
+
+        if (r == NULL)
+            continue;
+        hfd_buf_addf(&s->text, "; adapter %.*s, which is not required, gave up (",
+                     HFD_SLICE_FMT(tidy(&s->speech, r->adapter, WORD_MAX_BYTES)));
+        add_condition(s, r, terminal_condition(s->in, part, r));
+        hfd_buf_addc(&s->text, ')');
+        return;
+    }
+}
+
+/* "; 2 of 4 adapters are done": the required ones of all parts. */
+static void add_tally(struct said *s)
+{
+    size_t done = 0, all = 0;
+    struct hfd_lack l;
+
+    for (size_t i = 0; i < s->in->part_count; i++) {
+        const struct hfd_part_view *part = &s->in->parts[i];
+        const struct hfd_adapter_names required = required_of(s->in, part);
+        const bool leaving = is_leaving(s->in, part);
+
+        all += required.count;
+        for (size_t k = 0; k < required.count; k++)
+            done += !part->exists ? leaving
+                                  : !part->pending &&
+                                        !hfd_outcome_lacks(part, required.items[k], leaving, &l);
+    }
+    if (all > 0)
+        hfd_buf_addf(&s->text, "; %zu of %zu adapters %s done", done, all,
+                     done == 1 ? "is" : "are");
+}
+
+/* The message: what is waited for, cut so that the end fits. */
+static hfd_slice join(struct said *s, size_t end_at)
+{
+    const size_t end_len = s->text.len - end_at, max = HFD_WAITING_MAX_BYTES - end_len;
+    char *p = hfd_arena_alloc(s->speech.mem, HFD_WAITING_MAX_BYTES);
+    size_t len;
+
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    len = hfd_foreign_sentence((hfd_slice){s->text.p, end_at}, max, p);
+    memcpy(p + len, s->text.p + end_at, end_len);
+    return (hfd_slice){p, len + end_len};
+}
+
+hfd_rc hfd_waiting_say(const struct hfd_outcome_input *in, int64_t started_us,
+                       struct hfd_arena *mem, hfd_slice *out, hfd_slice *cause)
+{
+    struct said s = {.speech = {.in = in, .mem = mem}, .in = in, .started_us = started_us};
+    size_t end_at;
+
+    hfd_milestones_parse(in->usual, &s.usual);
+    hfd_buf_init(&s.text, TEXT_MAX_BYTES);
+    if (in->trouble.len > 0) {
+        add_tidy(&s, in->trouble, TROUBLE_MAX_BYTES);
+        hfd_buf_lit(&s.text, "; ");
+    }
+    add_parts(&s);
+    /* A message that is cut anyway may be full. */
+    if (s.text.rc == HFD_LIMIT)
+        s.text.rc = HFD_OK;
+    end_at = s.text.len;
+    s.text.max_bytes += HFD_WAITING_MAX_BYTES;
+    add_others(&s);
+    add_tally(&s);
+    *cause = waits_on(&s.speech);
+    *out = s.text.rc == HFD_OK && !s.speech.nomem ? join(&s, end_at) : HFD_SLICE_NONE;
+    hfd_buf_fini(&s.text);
+    return out->p != NULL ? HFD_OK : HFD_NOMEM;
 }

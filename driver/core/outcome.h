@@ -1,7 +1,8 @@
 /*
  * Judges a resource: is it ready, failed for good, late, healthy, and which sentence explains that.
- * Reads conditions and reports of its parts, the operation and the time. Pure. README.md in this
- * folder has the table. Source: driver/README.md, decision 12. Thread: any.
+ * Also says what an operation waits for, in the same words: outcome.c has one list of what is not
+ * done. Reads conditions and reports of its parts, the operation and the time. Pure. README.md in
+ * this folder has the table. Source: driver/README.md, decision 12. Thread: any.
  */
 #ifndef HFD_CORE_OUTCOME_H
 #define HFD_CORE_OUTCOME_H
@@ -114,51 +115,39 @@ struct hfd_outcome {
 HFD_MUST_CHECK hfd_rc hfd_outcome_judge(const struct hfd_outcome_input *in, struct hfd_arena *mem,
                                         struct hfd_outcome *out);
 
-/** True if a part is ready, or gone if it is leaving. */
-bool hfd_outcome_part_ready(const struct hfd_part_view *part);
-
-/** The adapters that decide for a part. */
-struct hfd_adapter_names hfd_outcome_required(const struct hfd_outcome_input *in,
-                                              const struct hfd_part_view *part);
-
-/** The report of an adapter, or NULL. */
-const struct hfd_part_report *hfd_outcome_report_by(const struct hfd_part_view *part,
-                                                    hfd_slice adapter);
-
+/** An adapter that still has something to do for a part. */
+struct hfd_lack {
+    hfd_slice adapter;
+    const struct hfd_part_report *report; /* NULL = it has not reported */
+    const char *type; /* of the condition that it has to report True: Available, or Finalized */
+    /*
+     * That condition; Health of an adapter that does not work itself, and so has nothing else to
+     * say. NULL = neither is reported at the present generation.
+     */
+    const struct hfd_condition *told;
+};
 /**
- * The condition that an adapter still has to report True at the wanted generation: Available, or
- * Finalized during a deletion. NULL when it has.
+ * Tells whether an adapter has something to do for a part.
+ * @param leaving  the part is to go: Finalized counts, and not Available
  */
-const char *hfd_outcome_lacks(const struct hfd_part_view *part, const struct hfd_part_report *r,
-                              bool deleting);
+bool hfd_outcome_lacks(const struct hfd_part_view *part, hfd_slice adapter, bool leaving,
+                       struct hfd_lack *out);
 
 /** The words about a condition: its message, else that of Available, where most say it all. */
 hfd_slice hfd_outcome_words_of(const struct hfd_part_report *r, const struct hfd_condition *c);
 
-/**
- * The words of an adapter that updates a serving part, and still reports on the old generation.
- * Empty = it does not say what it waits for.
- */
-hfd_slice hfd_outcome_update_words(const struct hfd_part_report *r);
-
-/** The condition with which an adapter gives up for good, or NULL. */
-const struct hfd_condition *hfd_outcome_terminal_condition(const struct hfd_outcome_input *in,
-                                                           const struct hfd_part_view *part,
-                                                           const struct hfd_part_report *report);
-
-/** The report of an adapter that gave up, among the required ones or among the others; or NULL. */
-const struct hfd_part_report *hfd_outcome_terminal_report(const struct hfd_outcome_input *in,
-                                                          const struct hfd_part_view *part,
-                                                          bool required);
+#define HFD_WAITING_MAX_BYTES 500
 
 /**
- * Finds what keeps an operation from being finished, as hfd_outcome.cause. It is about what
- * stands first in the words of hfd_waiting_say. p is NULL when memory is short.
+ * Says what an operation in progress waits for: the message of the hint. It depends on parts and
+ * reports, and not on the time of the call, so it changes only with the news.
+ * @param in          its trouble stands first in the message
+ * @param started_us  when the operation began: nothing is waited for since an earlier time
+ * @param out         at most HFD_WAITING_MAX_BYTES, in mem
+ * @param cause       as hfd_outcome.cause, of the first part that is not finished
+ * @return HFD_OK or HFD_NOMEM
  */
-hfd_slice hfd_outcome_waits_on(const struct hfd_outcome_input *in, struct hfd_arena *mem);
-
-/** True for a report of an observer with a verdict: a cluster waits for it until its deletion. */
-bool hfd_outcome_observer_waits(const struct hfd_outcome_input *in,
-                                const struct hfd_part_report *r);
+HFD_MUST_CHECK hfd_rc hfd_waiting_say(const struct hfd_outcome_input *in, int64_t started_us,
+                                      struct hfd_arena *mem, hfd_slice *out, hfd_slice *cause);
 
 #endif

@@ -132,14 +132,6 @@ static void part_see_row(struct hfd_part *p)
 
 /* ---- the adapters that decide ---- */
 
-static bool has_name(const struct hfd_adapter_names *names, hfd_slice name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (hfd_slice_eq(names->items[i], name))
-            return true;
-    return false;
-}
-
 /* "Required adapters not reporting Available=True: [dns, validation]. ...": the next name. */
 static bool next_missing(hfd_slice *rest, hfd_slice *name)
 {
@@ -190,7 +182,7 @@ hfd_rc hfd_part_deciders(const struct hfd_ctx *c, const struct hfd_part_seen *se
             names[found.count++] = reported->items[i];
     }
     while (next_missing(&missing, &name))
-        if (!has_name(&found, name)) {
+        if (!hfd_adapter_names_have(found, name)) {
             names[found.count] = hfd_arena_dup(c->mem, name);
             if (names[found.count++].p == NULL)
                 return fail_nomem(c);

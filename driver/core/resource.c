@@ -15,7 +15,7 @@
 #include "driver/core/past.h"
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
-#include "driver/core/waiting.h"
+#include "driver/core/outcome.h"
 #include "store/roots.h"
 #include "store/rows_resource.h"
 #include "store/rows_prefetch.h"

@@ -8,7 +8,6 @@
 #include "driver/core/history.h"
 #include "driver/core/output.h"
 #include "driver/core/parts.h"
-#include "driver/core/waiting.h"
 
 /* ---- transition ---- */
 
@@ -442,7 +441,11 @@ static hfd_rc build_output(const struct hfd_ctx *c, const struct hfd_parts *part
     move->to = HFD_STATE_FAILED;
     move->code = "RES-107";
     move->cause = HFD_SLICE("hyperfleet-driver OutputTooLarge");
-    move->message = hfd_words_output_too_large(row->guresid, why.msg, c->mem);
+    move->message = hfd_arena_printf(c->mem,
+                                     "Resource %.*s is ready, but %s: let driver.outputs take "
+                                     "less, or the adapters report less. "
+                                     "Then deploy again, or delete the resource.",
+                                     HFD_SLICE_FMT(row->guresid), why.msg);
     return move->message.p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "build an output");
 }
 

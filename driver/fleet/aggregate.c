@@ -15,6 +15,14 @@
 
 #include <stdlib.h>
 
+bool hfd_adapter_names_have(struct hfd_adapter_names names, hfd_slice name)
+{
+    for (size_t i = 0; i < names.count; i++)
+        if (hfd_slice_eq(names.items[i], name))
+            return true;
+    return false;
+}
+
 /* ---- aggregate ---- */
 
 /*
@@ -63,14 +71,6 @@ static const struct hfd_agg_report *report_of(const struct hfd_agg_input *in, hf
         if (hfd_slice_eq(in->reports.items[i].adapter, adapter))
             return &in->reports.items[i];
     return NULL;
-}
-
-static bool is_required(const struct hfd_agg_input *in, hfd_slice adapter)
-{
-    for (size_t i = 0; i < in->required.count; i++)
-        if (hfd_slice_eq(in->required.items[i], adapter))
-            return true;
-    return false;
 }
 
 /* The status that the rows of Ready read: Finalized while deleting, else Available. */
@@ -575,7 +575,7 @@ static hfd_rc aggregate(struct work *w)
 hfd_rc hfd_agg_reported(const struct hfd_agg_input *in, struct hfd_arena *mem,
                         struct hfd_conditions *out)
 {
-    const bool required = is_required(in, in->event->adapter);
+    const bool required = hfd_adapter_names_have(in->required, in->event->adapter);
     struct work w = {.in = in, .mem = mem, .out = out};
     hfd_rc rc = begin_conditions(in->prev, required ? in->required.count + 1 : in->prev->count,
                                  in->now_us, mem, out);

@@ -42,6 +42,7 @@ struct hfd_adapter_names {
     const hfd_slice *items; /* the required adapters, in the settings' order */
     size_t count;
 };
+bool hfd_adapter_names_have(struct hfd_adapter_names names, hfd_slice name);
 
 struct hfd_agg_input {
     struct hfd_adapter_names required;

@@ -524,14 +524,6 @@ hfd_rc hfd_fleet_reports(struct hfd_txn *tx, hfd_slice id, struct hfd_arena *mem
     return load_agg_reports(&w, id, NULL, mem, out);
 }
 
-static bool has_name(const struct hfd_adapter_names *names, hfd_slice name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (hfd_slice_eq(names->items[i], name))
-            return true;
-    return false;
-}
-
 /* Adds the observers with a verdict to the adapters that are required. */
 static hfd_rc require_observers(const struct hfd_fleet_work *w, struct hfd_agg_input *in)
 {
@@ -549,8 +541,8 @@ static hfd_rc require_observers(const struct hfd_fleet_work *w, struct hfd_agg_i
     for (size_t i = 0; i < in->reports.count; i++) {
         const struct hfd_agg_report *r = &in->reports.items[i];
 
-        if (r->has_verdict && has_name(observers, r->adapter) &&
-            !has_name(&in->required, r->adapter))
+        if (r->has_verdict && hfd_adapter_names_have(*observers, r->adapter) &&
+            !hfd_adapter_names_have(in->required, r->adapter))
             names[count++] = r->adapter;
     }
     in->required = (struct hfd_adapter_names){names, count};

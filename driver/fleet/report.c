@@ -249,14 +249,10 @@ static hfd_rc aggregate(struct job *j, const struct hfd_report_row *report,
 static bool is_configured(const struct job *j, hfd_slice adapter)
 {
     const struct hfd_fleet *fleet = j->w.call->fleet;
-    const struct hfd_adapter_names lists[] = {fleet->required[j->in->target.kind],
-                                              hfd_fleet_observers_of(fleet, j->in->target.kind)};
+    const enum hfd_kind kind = j->in->target.kind;
 
-    for (size_t n = 0; n < sizeof(lists) / sizeof(lists[0]); n++)
-        for (size_t i = 0; i < lists[n].count; i++)
-            if (hfd_slice_eq(lists[n].items[i], adapter))
-                return true;
-    return false;
+    return hfd_adapter_names_have(fleet->required[kind], adapter) ||
+           hfd_adapter_names_have(hfd_fleet_observers_of(fleet, kind), adapter);
 }
 
 /* Adapters choose their names, so their number needs a bound. Required ones always fit. */
@@ -382,12 +378,11 @@ hfd_rc hfd_fleet_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 hfd_rc hfd_fleet_check_reporter(const struct hfd_fleet *fleet, hfd_slice adapter,
                                 struct hfd_err *err)
 {
-    for (size_t i = 0; i < fleet->builtin.count; i++)
-        if (hfd_slice_eq(fleet->builtin.items[i], adapter))
-            return hfd_fail_field(err, HFD_CONFLICT, "adapter",
-                                  "adapter %.*s is built into this server, and reports itself",
-                                  HFD_SLICE_FMT(adapter));
-    return HFD_OK;
+    if (!hfd_adapter_names_have(fleet->builtin, adapter))
+        return HFD_OK;
+    return hfd_fail_field(err, HFD_CONFLICT, "adapter",
+                          "adapter %.*s is built into this server, and reports itself",
+                          HFD_SLICE_FMT(adapter));
 }
 
 /* ---- reports that the server makes, or takes back ---- */

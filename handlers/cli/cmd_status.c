@@ -2,7 +2,6 @@
 #include "handlers/cli/view.h"
 
 #include "driver/base/clock.h"
-#include "driver/core/waiting.h"
 
 #define PATH "api/driver/v1/resources"
 #define PATH_MAX_BYTES ((size_t)4096)
@@ -200,7 +199,7 @@ static void write_head(const struct hfd_view *v, const json_t *d, struct hfd_buf
     if (is_under_way(state)) {
         if (began_us > 0 && guess_us > began_us) {
             hfd_buf_lit(out, " of about ");
-            hfd_words_add_duration(out, guess_us - began_us);
+            hfd_buf_about(out, guess_us - began_us);
         }
         hfd_buf_lit(out, ", deadline ");
         add_time(out, d, "deadline");
@@ -235,7 +234,7 @@ static int64_t seconds_us(const json_t *a, const char *key)
 static void add_span(struct hfd_view_table *t, struct hfd_buf *cell, int64_t us)
 {
     if (us > 0)
-        hfd_words_add_duration(cell, us);
+        hfd_buf_about(cell, us);
     hfd_view_table_add(t, cell);
 }
 
@@ -278,7 +277,7 @@ static void add_adapter(const struct hfd_view *v, struct hfd_view_table *t, cons
                                             : 1);
     if (usual_us > 0) {
         hfd_buf_lit(&cell, "usually ");
-        hfd_words_add_duration(&cell, usual_us);
+        hfd_buf_about(&cell, usual_us);
     }
     hfd_view_table_add(t, &cell);
     if (!done && is_slow(v, d, usual_us))

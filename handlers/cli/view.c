@@ -3,7 +3,6 @@
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/core/waiting.h"
 
 #include <curl/curl.h>
 
@@ -244,7 +243,7 @@ void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us
     if (at_us == 0)
         hfd_buf_addc(b, '-');
     else
-        hfd_words_add_duration(b, v->now_us > at_us ? v->now_us - at_us : 0);
+        hfd_buf_about(b, v->now_us > at_us ? v->now_us - at_us : 0);
 }
 
 static bool begins_character(char c)

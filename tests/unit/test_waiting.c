@@ -1,5 +1,5 @@
 /* The message of the hint: what an operation waits for. */
-#include "driver/core/waiting.h"
+#include "driver/core/outcome.h"
 
 #include "tests/lib/seams.h"
 

@@ -111,7 +111,10 @@ int64_t hfd_driver_rules_fingerprint(const struct hfd_driver *d);
 /** The driver that a fleet is a member of. */
 const struct hfd_driver *hfd_driver_of_fleet(const struct hfd_fleet *fleet);
 
-/** A caller asked for a resource, so that it should be observed soon. Never waits. Thread: any. */
+/**
+ * A caller asked for a resource, so that it should be observed soon; with HFD_BACKEND_ORPHANS, for
+ * the list of orphans. Never waits. Thread: any.
+ */
 void hfd_driver_polled(const struct hfd_driver *d, hfd_slice guresid);
 
 /** The arguments that all functions inside one transaction share. */

@@ -242,16 +242,10 @@ hfd_rc hfd_history_read_cluster(const struct hfd_ctx *c, hfd_slice id,
 static hfd_rc tell_resource(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                             struct hfd_feed_entry *out)
 {
-    struct hfd_part_list parts;
-    hfd_rc rc = hfd_part_row_list(c->tx, row->guresid, c->mem, &parts, c->err);
-
     out->type = row->type;
     if (hfd_backend_id_is_given(row->cluster_id))
         out->cluster_id = row->cluster_id;
-    for (size_t i = 0; rc == HFD_OK && i < parts.count; i++)
-        if (parts.rows[i].kind == row->kind && !parts.rows[i].leaving)
-            out->name = parts.rows[i].name;
-    return rc;
+    return name_of(c, row, &out->name);
 }
 
 /* The resource of an entry: as it is, or as its tombstone remembers it. */

@@ -280,9 +280,10 @@ static hfd_rc changed_text(const struct file *f, struct hfd_key_edit *edit, stru
     return rc;
 }
 
-/* Changes the file under its lock, and replaces it. */
-static hfd_rc change(const char *path, struct hfd_key_edit *edit, struct hfd_err *err)
+hfd_rc hfd_keyring_change(const char *path, enum hfd_key_change change, const struct hfd_rng *rng,
+                          char id[HFD_KEY_ID_CHARS + 1], struct hfd_err *err)
 {
+    struct hfd_key_edit edit = {.change = change, .rng = rng};
     struct file f = {.path = path, .fd = -1};
     char temp[PATH_MAX] = "";
     struct hfd_key_text text;
@@ -290,9 +291,13 @@ static hfd_rc change(const char *path, struct hfd_key_edit *edit, struct hfd_err
 
     if (rc != HFD_OK)
         return rc;
+    if (change == HFD_KEY_ACTIVATE)
+        (void)snprintf(edit.id, sizeof(edit.id), "%s", id);
+    else
+        id[0] = '\0';
     rc = open_locked(&f, err);
     if (rc == HFD_OK)
-        rc = changed_text(&f, edit, &text, err);
+        rc = changed_text(&f, &edit, &text, err);
     if (rc == HFD_OK)
         rc = write_temp(&f, hfd_key_text_slice(&text), temp, err);
     if (rc != HFD_OK)
@@ -303,39 +308,10 @@ static hfd_rc change(const char *path, struct hfd_key_edit *edit, struct hfd_err
         goto out;
     }
     rc = sync_folder(path, err);
+    if (rc == HFD_OK)
+        memcpy(id, edit.id, sizeof(edit.id));
 out:
     close_fd(&f.fd); /* gives the lock back */
     hfd_key_text_fini(&text);
     return rc;
-}
-
-/* id_out gets the key's id, or "" on failure. */
-static hfd_rc add_key(const char *path, struct hfd_key_edit *edit, char id_out[9],
-                      struct hfd_err *err)
-{
-    const hfd_rc rc = change(path, edit, err);
-
-    (void)snprintf(id_out, 9, "%s", rc == HFD_OK ? edit->id : "");
-    return rc;
-}
-
-hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng, char id_out[9],
-                          struct hfd_err *err)
-{
-    return add_key(path, &(struct hfd_key_edit){.change = HFD_KEY_ROTATE, .rng = rng}, id_out, err);
-}
-
-hfd_rc hfd_keyring_prepare(const char *path, const struct hfd_rng *rng, char id_out[9],
-                           struct hfd_err *err)
-{
-    return add_key(path, &(struct hfd_key_edit){.change = HFD_KEY_PREPARE, .rng = rng}, id_out,
-                   err);
-}
-
-hfd_rc hfd_keyring_activate(const char *path, const char *id, struct hfd_err *err)
-{
-    struct hfd_key_edit edit = {.change = HFD_KEY_ACTIVATE};
-
-    (void)snprintf(edit.id, sizeof(edit.id), "%s", id);
-    return change(path, &edit, err);
 }

@@ -25,22 +25,16 @@ HFD_MUST_CHECK hfd_rc hfd_keyring_create(const char *path, const struct hfd_rng 
                                          struct hfd_err *err);
 
 /**
- * Adds a new active key and retires the others (they still open); replaces the file atomically,
- * under its lock. Mode, owner and comments stay.
- * @param id_out  8 hex digits and NUL
- * @return HFD_OK, as load, HFD_LIMIT (64 keys or 16 KiB: remove retired ones)
+ * Changes the keys: replaces the file atomically, under its lock. Mode, owner and comments stay.
+ * Retired keys still open.
+ * @param rng  not needed to activate
+ * @param id   gets 8 hex digits and NUL: of the key that is new or activated. To activate, the key
+ *             that is expected stands there; empty = any
+ * @return HFD_OK, as load, HFD_LIMIT (64 keys or 16 KiB: remove retired ones), HFD_CONFLICT (no key
+ * is prepared, or another one)
  */
-HFD_MUST_CHECK hfd_rc hfd_keyring_rotate(const char *path, const struct hfd_rng *rng,
-                                         char id_out[9], struct hfd_err *err);
-
-/** Adds a key that only opens, to be activated later. Otherwise as hfd_keyring_rotate. */
-HFD_MUST_CHECK hfd_rc hfd_keyring_prepare(const char *path, const struct hfd_rng *rng,
-                                          char id_out[9], struct hfd_err *err);
-/**
- * Makes the newest prepared key the active one, and retires the others.
- * @param id  of that key, in hex
- * @return HFD_OK, as hfd_keyring_rotate, HFD_CONFLICT (no key is prepared, or another one)
- */
-HFD_MUST_CHECK hfd_rc hfd_keyring_activate(const char *path, const char *id, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_keyring_change(const char *path, enum hfd_key_change change,
+                                         const struct hfd_rng *rng, char id[HFD_KEY_ID_CHARS + 1],
+                                         struct hfd_err *err);
 
 #endif

@@ -183,6 +183,24 @@ static hfd_rc manifests_add(const struct hfd_ctx *c, const struct hfd_part *main
 
 /* ---- secrets ---- */
 
+/* Seals with the driver's newest key. p is NULL when memory is short, also for the aad. */
+static hfd_slice seal_at_rest(const struct hfd_driver *d, hfd_slice aad, hfd_slice plain,
+                              struct hfd_arena *mem)
+{
+    if (aad.p == NULL)
+        return HFD_SLICE_NONE;
+    return hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng, plain, mem);
+}
+
+static hfd_rc open_at_rest(const struct hfd_driver *d, hfd_slice aad, hfd_slice sealed,
+                           struct hfd_arena *mem, hfd_slice *plain)
+{
+    if (aad.p == NULL)
+        return HFD_NOMEM;
+    return hfd_keyring_open(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, sealed, mem, plain,
+                            NULL);
+}
+
 static hfd_slice report_aad(hfd_slice fleet_id, hfd_slice adapter, struct hfd_arena *mem)
 {
     return hfd_arena_printf(mem, "report|%.*s|%.*s", HFD_SLICE_FMT(fleet_id),
@@ -192,23 +210,14 @@ static hfd_slice report_aad(hfd_slice fleet_id, hfd_slice adapter, struct hfd_ar
 hfd_slice hfd_report_secrets_seal(const struct hfd_driver *d, const struct hfd_fleet_secret *secret,
                                   struct hfd_arena *mem)
 {
-    const hfd_slice aad = report_aad(secret->fleet_id, secret->adapter, mem);
-
-    if (aad.p == NULL)
-        return HFD_SLICE_NONE;
-    return hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
-                            secret->plain, mem);
+    return seal_at_rest(d, report_aad(secret->fleet_id, secret->adapter, mem), secret->plain, mem);
 }
 
 hfd_rc hfd_report_secrets_open(const struct hfd_driver *d, const struct hfd_report_row *report,
                                struct hfd_arena *mem, hfd_slice *plain)
 {
-    const hfd_slice aad = report_aad(report->fleet_id, report->adapter, mem);
-
-    if (aad.p == NULL)
-        return HFD_NOMEM;
-    return hfd_keyring_open(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, report->secrets, mem,
-                            plain, NULL);
+    return open_at_rest(d, report_aad(report->fleet_id, report->adapter, mem), report->secrets, mem,
+                        plain);
 }
 
 /* ---- orders ---- */
@@ -239,12 +248,10 @@ static hfd_rc without_account(const struct hfd_ctx *c, hfd_slice secrets, hfd_sl
 
 static hfd_rc seal_order(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice plain)
 {
-    const hfd_slice aad = order_aad(guresid, c->mem);
-    struct hfd_order_row row = {.guresid = guresid};
+    const struct hfd_order_row row = {
+        .guresid = guresid,
+        .secrets = seal_at_rest(c->driver, order_aad(guresid, c->mem), plain, c->mem)};
 
-    if (aad.p != NULL)
-        row.secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
-                                       c->driver->rng, plain, c->mem);
     return row.secrets.p != NULL ? hfd_order_row_put(c->tx, &row, c->err)
                                  : hfd_fail_nomem(c->err, "store the secrets of an order");
 }
@@ -262,17 +269,16 @@ hfd_rc hfd_order_secrets_keep(const struct hfd_ctx *c, hfd_slice guresid, hfd_sl
 
 hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice *plain)
 {
-    const hfd_slice aad = order_aad(guresid, c->mem);
     struct hfd_order_row row;
     hfd_rc rc = hfd_order_row_get(c->tx, guresid, c->mem, &row, c->err);
 
     *plain = HFD_SLICE("{}");
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    if (aad.p == NULL)
+    rc = open_at_rest(c->driver, order_aad(guresid, c->mem), row.secrets, c->mem, plain);
+    if (rc == HFD_NOMEM)
         return hfd_fail_nomem(c->err, "read the secrets of an order");
-    if (hfd_keyring_open(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad}, row.secrets,
-                         c->mem, plain, NULL) != HFD_OK)
+    if (rc != HFD_OK)
         return hfd_fail(c->err, HFD_CORRUPT,
                         "the secrets of the order of '%.*s' cannot be opened: is a key missing "
                         "from the key ring?",
@@ -333,16 +339,15 @@ static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena
 hfd_rc hfd_output_secrets(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                           hfd_slice *out)
 {
-    hfd_slice aad;
+    hfd_rc rc;
 
     *out = HFD_SLICE("{}");
     if (row->secrets.len == 0)
         return HFD_OK;
-    aad = output_aad(row, c->mem);
-    if (aad.p == NULL)
+    rc = open_at_rest(c->driver, output_aad(row, c->mem), row->secrets, c->mem, out);
+    if (rc == HFD_NOMEM)
         return fail_nomem(c);
-    if (hfd_keyring_open(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad}, row->secrets,
-                         c->mem, out, NULL) != HFD_OK)
+    if (rc != HFD_OK)
         return hfd_fail(
             c->err, HFD_CORRUPT,
             "the output secrets of '%.*s' cannot be opened: is a key missing from the key ring?",
@@ -483,33 +488,25 @@ static hfd_rc finish(const struct hfd_ctx *c, struct hfd_buf *b, hfd_slice *out)
  */
 static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_resource_row *row)
 {
-    const struct hfd_driver *d = c->driver;
     struct hfd_ctx quiet = *c;
-    hfd_slice aad, was;
+    hfd_slice was;
 
     quiet.err = NULL;
     if (row->secrets.len > 0 && hfd_output_secrets(&quiet, row, &was) == HFD_OK &&
         hfd_slice_eq(was, plain))
         return HFD_OK;
-    aad = output_aad(row, c->mem);
-    if (aad.p != NULL)
-        row->secrets = hfd_keyring_seal(&(struct hfd_seal){d->ring, HFD_KEY_AT_REST, aad}, d->rng,
-                                        plain, c->mem);
-    return aad.p != NULL && row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
+    row->secrets = seal_at_rest(c->driver, output_aad(row, c->mem), plain, c->mem);
+    return row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
 }
 
 hfd_rc hfd_output_reseal(const struct hfd_ctx *c, struct hfd_resource_row *row)
 {
-    const hfd_slice aad = output_aad(row, c->mem);
     hfd_slice plain;
     hfd_rc rc = hfd_output_secrets(c, row, &plain);
 
     if (rc != HFD_OK || row->secrets.len == 0)
         return rc;
-    if (aad.p == NULL)
-        return fail_nomem(c);
-    row->secrets = hfd_keyring_seal(&(struct hfd_seal){c->driver->ring, HFD_KEY_AT_REST, aad},
-                                    c->driver->rng, plain, c->mem);
+    row->secrets = seal_at_rest(c->driver, output_aad(row, c->mem), plain, c->mem);
     sodium_memzero((void *)(uintptr_t)plain.p, plain.len);
     return row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
 }

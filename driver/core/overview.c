@@ -950,11 +950,6 @@ hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out)
     return HFD_OK;
 }
 
-void hfd_orphans_polled(const struct hfd_driver *d)
-{
-    hfd_driver_polled(d, HFD_BACKEND_ORPHANS);
-}
-
 hfd_rc hfd_orphan_remove(const struct hfd_ctx *c, hfd_slice caller,
                          const struct hfd_orphan_choice *chosen, struct hfd_fleet_deletion *out)
 {

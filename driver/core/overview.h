@@ -191,9 +191,6 @@ HFD_MUST_CHECK hfd_rc hfd_orphans_list(struct hfd_txn *tx, const struct hfd_back
  */
 HFD_MUST_CHECK hfd_rc hfd_orphans_add_objects(const struct hfd_ctx *c, struct hfd_orphans *out);
 
-/** A caller asked for the list, so that the backend should renew it. Never waits. Thread: any. */
-void hfd_orphans_polled(const struct hfd_driver *d);
-
 struct hfd_orphan_choice {
     hfd_slice id;
     hfd_slice owner; /* the server that it must belong to; empty = this one */

@@ -335,19 +335,6 @@ static hfd_rc input_of(const struct hfd_ctx *c, const struct hfd_resource_row *r
                    : HFD_OK;
 }
 
-static hfd_rc outcome_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
-                         const struct hfd_parts *parts, struct hfd_outcome *out)
-{
-    struct hfd_outcome_input in;
-    const hfd_rc rc = input_of(c, row, parts, hfd_resource_overdue(row, c->now_us), &in);
-
-    if (rc != HFD_OK)
-        return rc;
-    return hfd_outcome_judge(&in, c->mem, out) == HFD_OK
-               ? HFD_OK
-               : hfd_fail_nomem(c->err, "judge a resource");
-}
-
 hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
                        struct hfd_resource_row *row)
 {
@@ -371,13 +358,16 @@ hfd_rc hfd_judge_waits(const struct hfd_ctx *c, const struct hfd_parts *parts,
 hfd_rc hfd_judge_outcome(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                          const struct hfd_parts *parts, struct hfd_outcome *out)
 {
+    struct hfd_outcome_input in;
     struct hfd_parts own;
-    hfd_rc rc;
+    hfd_rc rc = parts == NULL ? hfd_parts_load(c, row->guresid, &own) : HFD_OK;
 
-    if (parts != NULL)
-        return outcome_of(c, row, parts, out);
-    rc = hfd_parts_load(c, row->guresid, &own);
-    return rc == HFD_OK ? outcome_of(c, row, &own, out) : rc;
+    if (rc == HFD_OK)
+        rc = input_of(c, row, parts == NULL ? &own : parts, hfd_resource_overdue(row, c->now_us),
+                      &in);
+    if (rc == HFD_OK && hfd_outcome_judge(&in, c->mem, out) != HFD_OK)
+        return hfd_fail_nomem(c->err, "judge a resource");
+    return rc;
 }
 
 /*

@@ -140,7 +140,7 @@ static enum hfd_exit rotate(const struct request *r, struct hfd_buf *b)
                             "--rotate: with a PostgreSQL store other replicas could not open what "
                             "the new key seals. Expected two steps: keygen --prepare, the changed "
                             "key ring on all replicas, then keygen --activate");
-    rc = hfd_keyring_rotate(r->path, &hfd_rng_system, id, &err);
+    rc = hfd_keyring_change(r->path, HFD_KEY_ROTATE, &hfd_rng_system, id, &err);
     if (rc != HFD_OK)
         return failed(rc, &err, rc == HFD_NOT_FOUND ? "; keygen without --rotate makes one" : "");
     hfd_buf_addf(b,
@@ -155,7 +155,7 @@ static enum hfd_exit prepare(const struct request *r, struct hfd_buf *b)
 {
     struct hfd_err err = {0};
     char id[9];
-    hfd_rc rc = hfd_keyring_prepare(r->path, &hfd_rng_system, id, &err);
+    hfd_rc rc = hfd_keyring_change(r->path, HFD_KEY_PREPARE, &hfd_rng_system, id, &err);
 
     if (rc != HFD_OK)
         return failed(rc, &err, hint_of(rc));
@@ -197,7 +197,7 @@ static enum hfd_exit activate(const struct request *r, struct hfd_buf *b)
         status = keygen_ask_replicas(r->settings, key.name);
     if (status != HFD_EXIT_OK)
         return status;
-    rc = hfd_keyring_activate(r->path, key.name, &err);
+    rc = hfd_keyring_change(r->path, HFD_KEY_ACTIVATE, NULL, key.name, &err);
     if (rc != HFD_OK)
         return failed(rc, &err, "");
     hfd_buf_addf(b,

@@ -137,7 +137,7 @@ void hfd_admin_list_orphans(struct hfd_exchange *x)
 
     if (cmd == NULL)
         return;
-    hfd_orphans_polled(cmd->driver);
+    hfd_driver_polled(cmd->driver, HFD_BACKEND_ORPHANS);
     hfd_exchange_view(x, txn_list, cmd, on_listed);
 }
 

@@ -168,7 +168,7 @@ static unsigned fail_rotate(unsigned nth, bool ever, int error)
     sealed = sealed_by(ring, &mem);
     hfd_keyring_free(ring);
     wrap_files_arm(nth, ever, error);
-    rc = hfd_keyring_rotate(keys, &hfd_rng_system, id, NULL);
+    rc = hfd_keyring_change(keys, HFD_KEY_ROTATE, &hfd_rng_system, id, NULL);
     fired = wrap_files_disarm();
     assert_true(rc == HFD_OK || fired != 0);
     assert_opens(sealed, &mem);

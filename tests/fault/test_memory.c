@@ -135,7 +135,7 @@ static hfd_rc key_ring(struct world *w)
     if (rc == HFD_CONFLICT) /* made by an earlier run, which failed behind it */
         rc = HFD_OK;
     if (rc == HFD_OK)
-        rc = hfd_keyring_rotate(in_folder("keys"), &w->rng.rng, id, &w->err);
+        rc = hfd_keyring_change(in_folder("keys"), HFD_KEY_ROTATE, &w->rng.rng, id, &w->err);
     if (rc == HFD_OK)
         rc = hfd_keyring_load(in_folder("keys"), &ring, &w->err);
     if (rc != HFD_OK)

@@ -425,7 +425,8 @@ static void power_cut_loses_no_key(void **state)
     seal(&r);
     crashdisk_point(disk);
     for (int i = 0; i < ROTATIONS; i++) {
-        assert_int_equal(hfd_keyring_rotate(r.path, &hfd_rng_system, id, NULL), HFD_OK);
+        assert_int_equal(hfd_keyring_change(r.path, HFD_KEY_ROTATE, &hfd_rng_system, id, NULL),
+                         HFD_OK);
         seal(&r);
         crashdisk_point(disk);
     }

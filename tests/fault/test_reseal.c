@@ -416,7 +416,7 @@ int main(int argc, char **argv)
     if (hfd_keyring_create(made.keys, &hfd_rng_system, &err) != HFD_OK)
         return 1;
     make_data();
-    if (hfd_keyring_rotate(made.keys, &hfd_rng_system, id, &err) != HFD_OK)
+    if (hfd_keyring_change(made.keys, HFD_KEY_ROTATE, &hfd_rng_system, id, &err) != HFD_OK)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < RESOURCES; i++)

@@ -324,7 +324,7 @@ static void keyring_rotate_keeps_old_keys_opening(void **state)
     before = load(fx->path);
     sealed = seal(before, fx, "hello");
     hfd_keyring_digest(before, HFD_SLICE("data"), digest);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, NULL), HFD_OK);
     (void)read_text(fx->path, text, sizeof(text));
     assert_non_null(strstr(text, "# note\n" K1 ":retired\n# last\n"));
     (void)snprintf(wanted, sizeof(wanted), "\n%s:", id);
@@ -362,15 +362,17 @@ static void keyring_prepare_and_activate(void **state)
     struct hfd_key_view key;
     struct hfd_err err = {0};
     hfd_slice sealed, plain;
-    char first[9], second[9];
+    char any[9] = "", first[9], second[9];
 
     write_text(fx->path, HFD_SLICE("# note\n" K1 ":active\n"), 0600);
-    assert_int_equal(hfd_keyring_activate(fx->path, "", &err), HFD_CONFLICT);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ACTIVATE, NULL, any, &err), HFD_CONFLICT);
     assert_non_null(strstr(err.msg, "no key is prepared"));
     before = load(fx->path);
-    assert_int_equal(hfd_keyring_prepare(fx->path, &fx->rng.rng, first, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_PREPARE, &fx->rng.rng, first, NULL),
+                     HFD_OK);
     expect_file(fx, "# note\n" K1 ":active\n");
-    assert_int_equal(hfd_keyring_prepare(fx->path, &fx->rng.rng, second, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_PREPARE, &fx->rng.rng, second, NULL),
+                     HFD_OK);
     prepared = load(fx->path);
     assert_int_equal(hfd_keyring_count(prepared), 3);
     hfd_keyring_view(prepared, 2, &key);
@@ -380,9 +382,10 @@ static void keyring_prepare_and_activate(void **state)
     sealed = seal(prepared, fx, "hello");
     assert_int_equal(open_with(before, fx, sealed, &plain), HFD_OK);
 
-    assert_int_equal(hfd_keyring_activate(fx->path, first, &err), HFD_CONFLICT);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ACTIVATE, NULL, first, &err),
+                     HFD_CONFLICT);
     assert_non_null(strstr(err.msg, "was prepared meanwhile"));
-    assert_int_equal(hfd_keyring_activate(fx->path, second, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ACTIVATE, NULL, second, NULL), HFD_OK);
     expect_file(fx, "# note\n" K1 ":retired\n");
     after = load(fx->path);
     hfd_keyring_view(after, 1, &key);
@@ -393,7 +396,7 @@ static void keyring_prepare_and_activate(void **state)
     assert_memory_equal(sealed.p, key.id, HFD_KEY_ID_BYTES);
     assert_int_equal(open_with(before, fx, sealed, &plain), HFD_COOKIE);
     assert_int_equal(open_with(prepared, fx, sealed, &plain), HFD_OK);
-    assert_int_equal(hfd_keyring_activate(fx->path, "", &err), HFD_CONFLICT);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ACTIVATE, NULL, any, &err), HFD_CONFLICT);
     hfd_keyring_free(before);
     hfd_keyring_free(prepared);
     hfd_keyring_free(after);
@@ -410,7 +413,7 @@ static hfd_rc rotate_ring(const char *path)
 {
     char id[9];
 
-    return hfd_keyring_rotate(path, &hfd_rng_system, id, NULL);
+    return hfd_keyring_change(path, HFD_KEY_ROTATE, &hfd_rng_system, id, NULL);
 }
 
 /* Runs a change in a child, and kills it at its nth stop. @return false: it ended before */
@@ -503,7 +506,7 @@ static void keyring_fingerprint_outlives_rotation(void **state)
     assert_int_equal(hfd_keyring_load(fx->path, &ring, NULL), HFD_OK);
     hfd_keyring_fingerprint(ring, before);
     hfd_keyring_free(ring);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, NULL), HFD_OK);
     assert_int_equal(hfd_keyring_load(fx->path, &ring, NULL), HFD_OK);
     hfd_keyring_fingerprint(ring, after);
     hfd_keyring_free(ring);
@@ -526,26 +529,30 @@ static void keyring_rotate_refuses_and_changes_nothing(void **state)
     char id[9] = "x";
     size_t len;
 
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_NOT_FOUND);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, &err),
+                     HFD_NOT_FOUND);
     assert_string_equal(id, "");
     write_text(fx->path, HFD_SLICE("garbage\n"), 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_INVALID);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, &err),
+                     HFD_INVALID);
 
     len = many_keys(text, sizeof(text), HFD_KEYS_MAX);
     write_text(fx->path, (hfd_slice){text, len}, 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, &err),
+                     HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), len);
     assert_memory_equal(text, now, len);
 
     len = many_keys(text, sizeof(text), 1);
     memset(text + len, '#', HFD_KEY_FILE_MAX_BYTES - len);
     write_text(fx->path, (hfd_slice){text, HFD_KEY_FILE_MAX_BYTES}, 0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &fx->rng.rng, id, &err), HFD_LIMIT);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, &err),
+                     HFD_LIMIT);
     assert_int_equal(read_text(fx->path, now, sizeof(now)), HFD_KEY_FILE_MAX_BYTES);
 
     write_text(fx->path, HFD_SLICE("07070707:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE:active\n"),
                0600);
-    assert_int_equal(hfd_keyring_rotate(fx->path, &stuck, id, &err), HFD_IO);
+    assert_int_equal(hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &stuck, id, &err), HFD_IO);
     assert_string_equal(id, "");
 }
 
@@ -568,7 +575,8 @@ static void keyring_rotate_from_several_processes_loses_none(void **state)
 
             test_rng_init(&fx->rng, (uint64_t)getpid());
             for (int n = 0; n < 5; n++)
-                bad += hfd_keyring_rotate(fx->path, &fx->rng.rng, id, NULL) != HFD_OK;
+                bad +=
+                    hfd_keyring_change(fx->path, HFD_KEY_ROTATE, &fx->rng.rng, id, NULL) != HFD_OK;
             _exit(bad);
         }
     }

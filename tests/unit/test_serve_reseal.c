@@ -183,7 +183,8 @@ static int setup(void **state)
                        i);
         (void)world_put_ok(&fx->w, guresid, body, NULL);
     }
-    assert_int_equal(hfd_keyring_rotate(fx->keys, &hfd_rng_system, id, &fx->w.err), HFD_OK);
+    assert_int_equal(hfd_keyring_change(fx->keys, HFD_KEY_ROTATE, &hfd_rng_system, id, &fx->w.err),
+                     HFD_OK);
     take_ring(fx);
     make_keeper(fx, 0);
     make_keeper(fx, 1);

@@ -6,7 +6,7 @@
 #include "driver/base/thread.h"
 #include "driver/base/trouble.h"
 #include "driver/core/gauges.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/fleet/fleet.h"
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"

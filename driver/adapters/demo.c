@@ -5,7 +5,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/fleet/report.h"
 #include "driver/replica/keeper.h"
 #include "store/rows_fleet.h"

@@ -6,7 +6,7 @@
 #include "driver/core/outcome.h"
 #include "driver/core/preview.h"
 #include "driver/fleet/fleet.h"
-#include "driver/fleet/reconciled.h"
+#include "driver/fleet/condition.h"
 #include "store/roots.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"

@@ -1,9 +1,6 @@
 /*
  * A list of what a PUT would do to the parts of a resource. Nothing here writes. Thread: any,
  * inside a transaction function.
- *
- * Says what a PUT of an input would do, by the rules of the PUT, and stores nothing. Thread: any
- * reader.
  */
 #ifndef HFD_CORE_PREVIEW_H
 #define HFD_CORE_PREVIEW_H
@@ -38,21 +35,5 @@ void hfd_preview_note(struct hfd_preview *preview, enum hfd_kind kind, hfd_slice
 HFD_MUST_CHECK hfd_rc hfd_preview_patch(const struct hfd_ctx *c, hfd_slice id,
                                         const struct hfd_input_part *want,
                                         struct hfd_preview *preview);
-
-struct hfd_validated {
-    const char *action;   /* "create", "update", "none"; NULL = the PUT would be 409 */
-    struct hfd_hint hint; /* 409: the operation in the way */
-    hfd_slice name; /* of the cluster, or of a nodepool resource's nodepool; p is NULL if it follows
-                       from a GUResID that is not known */
-    struct hfd_preview changes;
-};
-
-/**
- * Does what hfd_resource_put does, without a cookie, up to the first write.
- * @param call  guresid may be empty: a new resource whose GUResID is not known yet
- * @return HFD_OK, or what the PUT would fail with: HFD_INVALID, HFD_IMMUTABLE
- */
-HFD_MUST_CHECK hfd_rc hfd_resource_validate(struct hfd_txn *tx, const struct hfd_call *call,
-                                            struct hfd_validated *out, struct hfd_err *err);
 
 #endif

@@ -9,16 +9,15 @@
 #include "driver/core/history.h"
 #include "driver/core/input.h"
 #include "driver/core/lookup.h"
-#include "driver/core/observe.h"
+#include "driver/core/outcome.h"
 #include "driver/core/output.h"
 #include "driver/core/parts.h"
 #include "driver/core/past.h"
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
-#include "driver/core/outcome.h"
 #include "store/roots.h"
-#include "store/rows_resource.h"
 #include "store/rows_prefetch.h"
+#include "store/rows_resource.h"
 
 /* ---- answer ---- */
 
@@ -242,8 +241,12 @@ static hfd_slice differs_in(const struct hfd_ctx *c, const struct hfd_call *call
         HFD_FOREIGN_CUT(field, BUSY_FIELD_MAX_BYTES), fields > 1 ? ", and in others" : "");
 }
 
-hfd_rc hfd_resource_answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
-                                const struct hfd_resource_row *row, struct hfd_answer_doc *out)
+/*
+ * Answers a PUT that another operation is in the way of: 409 with its hint. The message says since
+ * when, and in which field the order differs. Writes nothing.
+ */
+static hfd_rc answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
+                          const struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
     const bool deleting = row->state == HFD_STATE_DELETING;
     const hfd_slice in = deleting || call->input == NULL ? HFD_SLICE("") : differs_in(c, call, row);
@@ -289,7 +292,7 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
     case HFD_PUT_ANSWER:
         return answer_put(&c, &f.row, false, out);
     case HFD_PUT_CONFLICT:
-        return hfd_resource_answer_busy(&c, call, &f.row, out);
+        return answer_busy(&c, call, &f.row, out);
     case HFD_PUT_CREATE:
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
@@ -419,8 +422,9 @@ static hfd_rc put_new(const struct hfd_ctx *c, const struct hfd_call *call,
     return rc == HFD_OK ? write_put(c, &put, &row, out) : rc;
 }
 
-hfd_rc hfd_resource_check_type(const struct hfd_resource_row *row, const struct hfd_input *in,
-                               struct hfd_err *err)
+/* The type of a resource stays. */
+static hfd_rc check_type(const struct hfd_resource_row *row, const struct hfd_input *in,
+                         struct hfd_err *err)
 {
     if (hfd_slice_eq(row->type, in->type))
         return HFD_OK;
@@ -430,7 +434,7 @@ hfd_rc hfd_resource_check_type(const struct hfd_resource_row *row, const struct 
 }
 
 /* A resource that the backend still looks for has no output, and is updating. */
-enum hfd_op hfd_resource_op_of_put(const struct hfd_resource_row *row, bool anew)
+static enum hfd_op op_of_put(const struct hfd_resource_row *row, bool anew)
 {
     const bool was_ready = row->output.len > 0;
 
@@ -445,7 +449,7 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
     struct hfd_instance before;
     hfd_rc rc;
 
-    rc = hfd_resource_check_type(row, call->input, c->err);
+    rc = check_type(row, call->input, c->err);
     if (rc == HFD_OK)
         rc = admit(c, call, row);
     if (rc == HFD_OK)
@@ -454,7 +458,7 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
         rc = hfd_parts_apply(c, call, row, &put.now);
     if (rc == HFD_OK)
         rc = hfd_instance_keep(c, &before);
-    put.op = hfd_resource_op_of_put(row, put.now.anew);
+    put.op = op_of_put(row, put.now.anew);
     if (rc == HFD_OK && put.now.anew) {
         row->degraded = false;
         row->output = HFD_SLICE_NONE;
@@ -473,7 +477,7 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
  * HyperFleet may have changed since the cookie of a restored row was made. So the first PUT after a
  * restoration updates, even with the same input, unless it is a creation, which has seen no other.
  */
-enum hfd_put_action hfd_resource_put_action(const struct hfd_resource_row *row, bool same)
+static enum hfd_put_action put_action(const struct hfd_resource_row *row, bool same)
 {
     const enum hfd_put_action action = hfd_life_put((enum hfd_state)row->state, same);
     const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
@@ -511,11 +515,11 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
     const bool same = hfd_keyring_digest_is(c->driver->ring, row->digest, call->input->canonical);
 
     out->from = out->to = (enum hfd_state)row->state;
-    switch (hfd_resource_put_action(row, same)) {
+    switch (put_action(row, same)) {
     case HFD_PUT_ANSWER:
         return put_same(c, call, row, out);
     case HFD_PUT_CONFLICT:
-        return hfd_resource_answer_busy(c, call, row, out);
+        return answer_busy(c, call, row, out);
     case HFD_PUT_UPDATE:
     case HFD_PUT_RETRY:
         return put_change(c, call, same, row, out);
@@ -750,4 +754,97 @@ hfd_rc hfd_resource_delete_prefetch(struct hfd_txn *tx, const struct hfd_call *c
     if (rc == HFD_OK)
         rc = hfd_prefetch_deletion(tx, call->guresid, err);
     return rc == HFD_OK ? hfd_history_row_prefetch(tx, &subject, HFD_HISTORY_MAX, err) : rc;
+}
+
+/* ---- validate ---- */
+
+/* The part that an input calls its own. */
+static const struct hfd_input_part *part_of_input(const struct hfd_input *in)
+{
+    return in->kind == HFD_KIND_CLUSTER ? &in->cluster : &in->nodepools[0];
+}
+
+/* An input without a name keeps the name that is there. */
+static hfd_rc find_name(const struct hfd_ctx *c, const struct hfd_call *call,
+                        struct hfd_validated *out)
+{
+    const struct hfd_input_part *own = part_of_input(call->input);
+    const struct hfd_part *main;
+    struct hfd_parts parts;
+    hfd_rc rc = hfd_parts_load(c, call->guresid, &parts);
+
+    main = rc == HFD_OK ? hfd_parts_main(&parts) : NULL;
+    if (own->name_given || call->guresid.len > 0)
+        out->name = own->name;
+    if (!own->name_given && main != NULL && main->view.exists && !main->view.deleting)
+        out->name = main->fleet.name;
+    return rc;
+}
+
+static hfd_rc preview_new(const struct hfd_ctx *c, const struct hfd_call *call,
+                          struct hfd_validated *out)
+{
+    struct hfd_resource_row row = {
+        .guresid = call->guresid, .type = call->input->type, .kind = call->input->kind};
+    bool anew;
+
+    hfd_rc rc = hfd_ctx_admit(c, call, NULL);
+
+    out->action = "create";
+    return rc == HFD_OK ? hfd_parts_preview(c, call, &row, &out->changes, &anew) : rc;
+}
+
+static hfd_rc preview_change(const struct hfd_ctx *c, const struct hfd_call *call,
+                             struct hfd_resource_row *row, struct hfd_validated *out)
+{
+    hfd_rc rc = check_type(row, call->input, c->err);
+    bool anew = false;
+
+    if (rc == HFD_OK)
+        rc = hfd_ctx_admit(c, call, row);
+    if (rc == HFD_OK)
+        rc = hfd_parts_preview(c, call, row, &out->changes, &anew);
+    out->action = hfd_op_name(op_of_put(row, anew));
+    return rc;
+}
+
+static hfd_rc preview_existing(const struct hfd_ctx *c, const struct hfd_call *call,
+                               struct hfd_resource_row *row, struct hfd_validated *out)
+{
+    const bool same = hfd_keyring_digest_is(c->driver->ring, row->digest, call->input->canonical);
+    struct hfd_answer_doc busy = {.answer = HFD_ANSWER_BUSY};
+    hfd_rc rc;
+
+    switch (put_action(row, same)) {
+    case HFD_PUT_ANSWER:
+        out->action = "none";
+        return HFD_OK;
+    case HFD_PUT_CONFLICT:
+        rc = answer_busy(c, call, row, &busy);
+        out->hint = busy.hint;
+        return rc;
+    case HFD_PUT_UPDATE:
+    case HFD_PUT_RETRY:
+        return preview_change(c, call, row, out);
+    case HFD_PUT_CREATE:
+        break;
+    }
+    return hfd_fail(c->err, HFD_CORRUPT, "resource %.*s is in no known state",
+                    HFD_SLICE_FMT(row->guresid));
+}
+
+hfd_rc hfd_resource_validate(struct hfd_txn *tx, const struct hfd_call *call,
+                             struct hfd_validated *out, struct hfd_err *err)
+{
+    const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
+    struct hfd_found f;
+    hfd_rc rc;
+
+    HFD_ASSERT(call->input != NULL);
+    *out = (struct hfd_validated){.name = HFD_SLICE_NONE};
+    rc = hfd_lookup(&c, call, &f);
+    if (rc != HFD_OK)
+        return rc;
+    rc = f.exists ? preview_existing(&c, call, &f.row, out) : preview_new(&c, call, out);
+    return rc == HFD_OK ? find_name(&c, call, out) : rc;
 }

@@ -9,6 +9,7 @@
 #define HFD_CORE_RESOURCE_H
 
 #include "driver/core/driver.h"
+#include "driver/core/preview.h"
 
 /**
  * Answers a GET. out->decided is false for a lost row that hfd_resource_get_restored can make
@@ -35,25 +36,6 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd
 HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call,
                                        struct hfd_answer_doc *out, struct hfd_err *err);
 
-/**
- * Answers a PUT that another operation is in the way of: 409 with its hint. The message says since
- * when, and in which field the order differs. Writes nothing.
- */
-HFD_MUST_CHECK hfd_rc hfd_resource_answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
-                                               const struct hfd_resource_row *row,
-                                               struct hfd_answer_doc *out);
-
-/**
- * Says how a PUT deals with an existing resource.
- * @param same  the input is the one of the present state
- */
-enum hfd_put_action hfd_resource_put_action(const struct hfd_resource_row *row, bool same);
-/** The operation that a PUT begins. @param anew  another part replaces the resource's own */
-enum hfd_op hfd_resource_op_of_put(const struct hfd_resource_row *row, bool anew);
-/** The type of a resource stays. @return HFD_OK, HFD_IMMUTABLE */
-HFD_MUST_CHECK hfd_rc hfd_resource_check_type(const struct hfd_resource_row *row,
-                                              const struct hfd_input *in, struct hfd_err *err);
-
 /** Answers a DELETE if nothing can change; else out->decided is false. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
                                                struct hfd_answer_doc *out, struct hfd_err *err);
@@ -67,5 +49,22 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put_prefetch(struct hfd_txn *tx, const struct
 /** Names the rows that hfd_resource_delete will read. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_prefetch(struct hfd_txn *tx, const struct hfd_call *call,
                                                    struct hfd_err *err);
+
+struct hfd_validated {
+    const char *action;   /* "create", "update", "none"; NULL = the PUT would be 409 */
+    struct hfd_hint hint; /* 409: the operation in the way */
+    hfd_slice name; /* of the cluster, or of a nodepool resource's nodepool; p is NULL if it follows
+                       from a GUResID that is not known */
+    struct hfd_preview changes;
+};
+
+/**
+ * Says what a PUT of an input would do: does what hfd_resource_put does, without a cookie, up to
+ * the first write. Thread: any reader.
+ * @param call  guresid may be empty: a new resource whose GUResID is not known yet
+ * @return HFD_OK, or what the PUT would fail with: HFD_INVALID, HFD_IMMUTABLE
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_validate(struct hfd_txn *tx, const struct hfd_call *call,
+                                            struct hfd_validated *out, struct hfd_err *err);
 
 #endif

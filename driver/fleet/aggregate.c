@@ -10,7 +10,6 @@
 #include "driver/base/slice.h"
 #include "driver/base/trouble.h"
 #include "driver/fleet/condition.h"
-#include "driver/fleet/reconciled.h"
 #include "store/store.h"
 
 #include <stdlib.h>
@@ -155,6 +154,190 @@ static void move_available(const struct work *w, struct hfd_condition *c)
     c->status = s.all_true ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
     c->observed_generation = e->observed_generation;
 }
+
+/* ---- Reconciled and LastKnownReconciled ---- */
+
+/* The stored reports by required adapter; NULL = it has not reported. */
+typedef const struct hfd_agg_report *const *agg_stored;
+
+static bool is_at(const struct hfd_agg_input *in, const struct hfd_agg_report *r)
+{
+    return r != NULL && r->observed_generation == in->generation;
+}
+
+/* The oldest report at the generation; without one, the resource's last change. */
+static int64_t last_updated(const struct hfd_agg_input *in, agg_stored stored)
+{
+    int64_t oldest_us = INT64_MAX;
+
+    for (size_t i = 0; i < in->required.count; i++)
+        if (is_at(in, stored[i]) && stored[i]->observed_us < oldest_us)
+            oldest_us = stored[i]->observed_us;
+    return oldest_us != INT64_MAX ? oldest_us : in->updated_us; /* R1, R2 */
+}
+
+static bool all_reconciled(const struct hfd_agg_input *in, agg_stored stored)
+{
+    if (in->required.count == 0 || (in->deleting && in->has_children))
+        return false;
+    for (size_t i = 0; i < in->required.count; i++)
+        if (!is_at(in, stored[i]) ||
+            (in->deleting ? stored[i]->finalized : stored[i]->available) != HFD_STATUS_TRUE)
+            return false;
+    return true;
+}
+
+/* Moves Reconciled: status, generation and times. */
+static void move_reconciled(const struct hfd_agg_input *in, agg_stored stored,
+                            struct hfd_condition *c)
+{
+    const bool was_true = c->status == HFD_STATUS_TRUE, is_true = all_reconciled(in, stored);
+    const bool moved_on = in->generation > c->observed_generation;
+
+    c->status = is_true ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
+    c->observed_generation = in->generation;
+    c->last_updated_us = last_updated(in, stored);
+    if (was_true && !is_true && moved_on)
+        c->last_transition_us = in->updated_us; /* R3 */
+    else if (was_true != is_true)
+        c->last_transition_us = c->last_updated_us; /* R4 */
+}
+
+/*
+ * Writes reason and message of Reconciled.
+ * @param why  those of a Ready that is False for the same reports
+ */
+static void describe_reconciled(const struct hfd_condition *why, struct hfd_condition *c)
+{
+    if (c->status == HFD_STATUS_TRUE) {
+        c->reason = HFD_SLICE("ReconciledAll");
+        c->message = HFD_SLICE("All required adapters reported Available=True or Finalized=True at "
+                               "the current generation");
+    } else if (hfd_slice_is(why->reason, "WaitingForChildren")) {
+        c->reason = HFD_SLICE("ReconciledWaitingForChildren");
+        c->message = HFD_SLICE("Deletion in progress. All required adapters reported "
+                               "Finalized=True but child resources still exist");
+    } else {
+        c->reason = HFD_SLICE("ReconciledMissingAdapters");
+        c->message = why->message;
+    }
+}
+
+/* A summary of the reports of required adapters, at any generation. */
+struct all {
+    bool reported; /* all have */
+    bool are_true;
+    bool at_one; /* generation */
+    bool any_false;
+    int64_t newest; /* generation; 0 = none */
+    int64_t oldest_us;
+};
+
+/* A report with Available Unknown says nothing here. */
+static bool speaks(const struct hfd_agg_report *r)
+{
+    return r != NULL && r->available != HFD_STATUS_UNKNOWN;
+}
+
+static struct all survey(const struct hfd_agg_input *in, agg_stored stored)
+{
+    struct all a = {.reported = in->required.count > 0,
+                    .are_true = true,
+                    .at_one = true,
+                    .oldest_us = INT64_MAX};
+
+    for (size_t i = 0; i < in->required.count; i++) {
+        const struct hfd_agg_report *r = stored[i];
+
+        if (!speaks(r)) {
+            a.reported = false;
+            continue;
+        }
+        a.any_false = a.any_false || r->available == HFD_STATUS_FALSE;
+        a.at_one = a.at_one && (a.newest == 0 || a.newest == r->observed_generation);
+        if (r->observed_generation > a.newest)
+            a.newest = r->observed_generation;
+        if (r->observed_us < a.oldest_us)
+            a.oldest_us = r->observed_us;
+    }
+    a.are_true = a.reported && !a.any_false;
+    return a;
+}
+
+/*
+ * Looks at the reports of one generation.
+ * @param oldest_us  the time of the oldest
+ * @return whether one of them is False
+ */
+static bool false_at(const struct hfd_agg_input *in, agg_stored stored, int64_t generation,
+                     int64_t *oldest_us)
+{
+    bool any_false = false;
+
+    *oldest_us = INT64_MAX;
+    for (size_t i = 0; i < in->required.count; i++) {
+        if (!speaks(stored[i]) || stored[i]->observed_generation != generation)
+            continue;
+        any_false = any_false || stored[i]->available == HFD_STATUS_FALSE;
+        if (stored[i]->observed_us < *oldest_us)
+            *oldest_us = stored[i]->observed_us;
+    }
+    return any_false;
+}
+
+static void describe_last(const struct all *a, struct hfd_condition *c)
+{
+    if (c->status == HFD_STATUS_TRUE) {
+        c->reason = HFD_SLICE("AllAdaptersReconciled");
+        c->message =
+            HFD_SLICE("All required adapters report Available=True for the tracked generation");
+    } else if (!a->reported) {
+        c->reason = HFD_SLICE("AdaptersMissingReports");
+        c->message = HFD_SLICE("Required adapters have not yet reported status");
+    } else if (a->any_false) {
+        c->reason = HFD_SLICE("AdapterReportedNotAvailable");
+        c->message = HFD_SLICE("One or more required adapters report Available=False");
+    } else {
+        c->reason = HFD_SLICE("AdaptersNotAtSameGeneration");
+        c->message = HFD_SLICE("Required adapters do not report a consistent Available state");
+    }
+}
+
+/* Writes reason and message of a new LastKnownReconciled. */
+static void begin_last_known(struct hfd_condition *c)
+{
+    describe_last(&(struct all){.reported = false}, c);
+}
+
+/* Moves LastKnownReconciled, and writes its reason and message. */
+static void move_last_known(const struct hfd_agg_input *in, agg_stored stored,
+                            struct hfd_condition *c)
+{
+    const struct all a = survey(in, stored);
+    const bool was_true = c->status == HFD_STATUS_TRUE;
+    int64_t oldest_us;
+    bool is_true;
+
+    if (a.are_true)
+        is_true = a.at_one || was_true; /* K1, K2 */
+    else                                /* K3: only a False of the tracked generation ends True */
+        is_true =
+            a.reported && was_true && !false_at(in, stored, c->observed_generation, &oldest_us);
+    c->status = is_true ? HFD_STATUS_TRUE : HFD_STATUS_FALSE;
+    if (a.are_true && a.at_one) { /* K1 */
+        c->observed_generation = a.newest;
+        c->last_updated_us = a.oldest_us;
+    } else if (!is_true && a.newest > 0) { /* K4 */
+        c->observed_generation = a.newest;
+        if (false_at(in, stored, a.newest, &oldest_us))
+            c->last_updated_us = oldest_us;
+    }
+    if (was_true != is_true)
+        c->last_transition_us = c->last_updated_us;
+    describe_last(&a, c);
+}
+
+/* ---- reasons and messages ---- */
 
 static int by_name(const void *a, const void *b)
 {
@@ -481,8 +664,8 @@ static hfd_rc move_unreported(const struct hfd_agg_input *in, struct hfd_arena *
 
     if (none == NULL)
         return HFD_NOMEM;
-    hfd_reconciled_move(in, none, &out->items[RECONCILED]);
-    hfd_reconciled_describe(why, &out->items[RECONCILED]);
+    move_reconciled(in, none, &out->items[RECONCILED]);
+    describe_reconciled(why, &out->items[RECONCILED]);
     return HFD_OK;
 }
 
@@ -500,7 +683,7 @@ hfd_rc hfd_agg_created(const struct hfd_agg_input *in, struct hfd_arena *mem,
     made.updated_us = in->now_us;
     made.prev = &none;
     why = out->items[READY];
-    hfd_last_reconciled_begin(&out->items[LAST_KNOWN]);
+    begin_last_known(&out->items[LAST_KNOWN]);
     rc = describe_changed(&made, mem, &why);
     if (rc == HFD_OK)
         rc = move_unreported(&made, mem, &why, out);
@@ -538,13 +721,13 @@ static hfd_rc move_later(const struct work *w, const struct hfd_condition *ready
     struct hfd_condition *reconciled = &w->out->items[RECONCILED], why = *ready;
     hfd_rc rc = HFD_OK;
 
-    hfd_last_reconciled_move(w->in, w->stored, &w->out->items[LAST_KNOWN]);
-    hfd_reconciled_move(w->in, w->stored, reconciled);
+    move_last_known(w->in, w->stored, &w->out->items[LAST_KNOWN]);
+    move_reconciled(w->in, w->stored, reconciled);
     if (reconciled->status == HFD_STATUS_FALSE && ready->status == HFD_STATUS_TRUE) {
         why.status = HFD_STATUS_FALSE; /* an adapter became required since */
         rc = describe_ready(w, &why);
     }
-    hfd_reconciled_describe(&why, reconciled);
+    describe_reconciled(&why, reconciled);
     return rc;
 }
 

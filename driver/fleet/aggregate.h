@@ -18,9 +18,6 @@
 
 struct hfd_txn;
 
-/** The condition that the server adds to the report of an observer, see hfd_fleet.observers. */
-#define HFD_OBSERVER_CONDITION "PacemakerHealthCheckDegraded"
-
 /** The part of a stored report that aggregation reads. */
 struct hfd_agg_report {
     hfd_slice adapter;

@@ -356,6 +356,29 @@ hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem)
     return (hfd_slice){text, len + sizeof(suffix) - 1};
 }
 
+hfd_slice hfd_message_shown(hfd_slice message, struct hfd_arena *mem)
+{
+    const hfd_slice end = HFD_SLICE("... (the adapter's report has the whole message)");
+    size_t len = HFD_MESSAGE_SHOWN_MAX - end.len;
+
+    if (message.len <= HFD_MESSAGE_SHOWN_MAX)
+        return message;
+    while (len > 0 && ((unsigned char)message.p[len] & 0xc0) == 0x80) /* no half characters */
+        len--;
+    return hfd_arena_printf(mem, "%.*s%.*s", (int)len, message.p, HFD_SLICE_FMT(end));
+}
+
+bool hfd_condition_is_judged(hfd_slice type)
+{
+    static const char *const types[] = {"Applied", "Available", "Finalized", "Health",
+                                        HFD_OBSERVER_CONDITION};
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if (hfd_slice_is(type, types[i]))
+            return true;
+    return false;
+}
+
 /* ---- vocabulary ---- */
 
 /* The two vocabularies of condition names. */

@@ -76,6 +76,22 @@ void hfd_conditions_format(struct hfd_buf *b, const struct hfd_conditions *cs, b
  */
 hfd_slice hfd_adapter_condition_type(hfd_slice adapter, struct hfd_arena *mem);
 
+/** The condition that the server adds to the report of an observer, see hfd_fleet.observers. */
+#define HFD_OBSERVER_CONDITION "PacemakerHealthCheckDegraded"
+
+/** The most bytes of an adapter's message that the status of a resource shows. */
+#define HFD_MESSAGE_SHOWN_MAX 2048
+
+/**
+ * Returns the message of an adapter as the status of a resource shows it. A longer one is cut, and
+ * says so.
+ * @return borrowed from message, or in mem; p is NULL when memory is short
+ */
+hfd_slice hfd_message_shown(hfd_slice message, struct hfd_arena *mem);
+
+/** Returns true for a condition type of reports that aggregation and judgements read. */
+bool hfd_condition_is_judged(hfd_slice type);
+
 /* READY: Ready and Available. RECONCILED: Reconciled and LastKnownReconciled. BOTH: all four. */
 /* clang-format off */
 #define HFD_VOCABULARY_LIST(X)                                                                     \

@@ -8,7 +8,7 @@
 #include "driver/base/slice.h"
 #include "driver/fleet/aggregate.h"
 #include "driver/fleet/keys.h"
-#include "driver/fleet/reconciled.h"
+#include "driver/fleet/condition.h"
 #include "schemas/validate.h"
 #include "store/kind.h"
 #include "store/rows_fleet.h"

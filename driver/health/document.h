@@ -12,7 +12,7 @@
 #define HFD_HEALTH_DOCUMENT_H
 
 #include "driver/fleet/condition.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 #include "driver/health/rules.h"
 
 #define HFD_HEALTH_NODES_MAX 5

@@ -4,7 +4,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"
 #include "driver/fleet/condition.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 
 #include <stdlib.h>
 

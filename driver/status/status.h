@@ -21,7 +21,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"
 #include "driver/fleet/condition.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 
 /** The last report of an adapter on a cluster or nodepool, as the rules see it. */
 struct hfd_status_report {

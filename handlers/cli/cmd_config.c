@@ -4,7 +4,7 @@
  * also reads the files that it names. Writes nothing. Thread: main.
  */
 #include "driver/base/base.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/settings/settings_show.h"

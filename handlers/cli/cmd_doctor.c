@@ -11,7 +11,7 @@
 #include "driver/base/jsonx.h"
 #include "driver/base/rng.h"
 #include "driver/base/url.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/core/overview.h"
 #include "driver/core/ring_check.h"
 #include "driver/fleet/fleet.h"

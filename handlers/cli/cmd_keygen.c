@@ -4,7 +4,7 @@
  * Prints no key. Thread: main.
  */
 #include "driver/base/base.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "handlers/cli/cli.h"
 #include "store/postgres/facts.h"
 

@@ -7,7 +7,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/file.h"
 #include "driver/base/steady.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/core/ring_check.h"
 #include "handlers/cli/backup_file.h"
 #include "handlers/cli/cli.h"

@@ -10,7 +10,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/url.h"
 #include "driver/core/driver.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/replica/keeper.h"
 #include "handlers/cli/cli.h"
 #include "handlers/cli/look.h"

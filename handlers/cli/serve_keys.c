@@ -6,7 +6,6 @@
 #include "driver/base/log.h"
 #include "driver/core/driver.h"
 #include "driver/core/keyring.h"
-#include "driver/core/keyring_file.h"
 #include "driver/core/ring_check.h"
 #include "handlers/cli/cli.h"
 #include "handlers/http/routes.h"

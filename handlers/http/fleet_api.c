@@ -3,7 +3,7 @@
 
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/fleet/condition.h"
 #include "driver/fleet/fleet.h"
 #include "driver/fleet/search.h"

@@ -1,7 +1,7 @@
 /* The PacemakerCluster sub-resource at the door. See pacemaker_api.h. Decides nothing. */
 #include "handlers/http/pacemaker_api.h"
 
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "handlers/http/access.h"
 #include "handlers/http/exchange.h"
 #include "handlers/http/query.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "store/rows_fleet.h"
 #include "store/rows_resource.h"
 #include "store/txn.h"

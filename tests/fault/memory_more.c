@@ -3,7 +3,7 @@
  * away and listed.
  */
 #include "driver/core/cookie.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "tests/fault/memory.h"
 
 #include <setjmp.h>

@@ -92,7 +92,7 @@
 #ifndef HFD_TESTS_FAULT_SIM_H
 #define HFD_TESTS_FAULT_SIM_H
 
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/core/resource.h"
 #include "driver/fleet/report.h"
 #include "store/store.h"

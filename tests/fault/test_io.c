@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "driver/base/base.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/base/log.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/sqlite/folder.h"

@@ -25,7 +25,7 @@
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/fleet/search.h"
 #include "handlers/settings/settings.h"
 #include "handlers/settings/settings_show.h"

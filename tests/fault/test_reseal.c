@@ -20,7 +20,7 @@
 
 #include "driver/base/base.h"
 #include "driver/base/log.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/core/output.h"
 #include "driver/core/ring_check.h"
 #include "store/rows_replica.h"

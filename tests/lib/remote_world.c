@@ -15,7 +15,7 @@
 
 #include "driver/backend/remote/pace.h"
 #include "driver/base/base.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "store/rows_remote.h"
 
 #define ROUNDS_MAX 2000

@@ -1,6 +1,6 @@
 /* See scene.h. */
 #include "tests/lib/scene.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"

@@ -2,7 +2,7 @@
 #include "tests/lib/world.h"
 
 #include "driver/core/keyring.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "tests/lib/place.h"
 
 #include <setjmp.h>

@@ -1,6 +1,5 @@
 /* The stored text of conditions: its form, reading it back, and damage. */
 #include "driver/fleet/condition.h"
-#include "driver/fleet/reconciled.h"
 
 #include "driver/base/clock.h"
 

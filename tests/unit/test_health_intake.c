@@ -5,7 +5,7 @@
 #include "driver/health/intake.h"
 
 #include "driver/adapters/aging.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "store/rows_report.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/health_doc.h"

@@ -2,7 +2,6 @@
 #include "driver/core/keyring.h"
 
 #include "driver/base/base.h"
-#include "driver/core/keyring_file.h"
 #include "tests/lib/seams.h"
 
 #include <setjmp.h>

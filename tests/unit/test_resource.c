@@ -10,7 +10,7 @@
 
 #include "driver/base/trouble.h"
 #include "driver/core/cookie.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/fleet/fleet.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/place.h"

@@ -7,7 +7,7 @@
 
 #include "driver/base/base.h"
 #include "driver/base/log.h"
-#include "driver/core/keyring_file.h"
+#include "driver/core/keyring.h"
 #include "driver/core/ring_check.h"
 #include "driver/replica/keeper_int.h"
 #include "store/migrate.h"

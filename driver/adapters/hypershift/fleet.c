@@ -2,7 +2,7 @@
 #include "driver/adapters/hypershift/fleet.h"
 
 #include "driver/adapters/hypershift/report.h"
-#include "driver/core/observe.h"
+#include "driver/core/transition.h"
 #include "driver/core/output.h"
 #include "driver/fleet/report.h"
 #include "driver/replica/keeper.h"

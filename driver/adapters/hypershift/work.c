@@ -8,7 +8,7 @@
 #include "driver/adapters/hypershift/steps.h"
 #include "driver/adapters/reconcile.h"
 #include "driver/base/yamlx.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 #include "driver/kube/refusal.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"

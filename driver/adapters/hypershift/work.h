@@ -15,7 +15,7 @@
 #include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/reconcile.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 #include "driver/kube/refusal.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"

@@ -10,7 +10,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/peer.h"
-#include "driver/fleet/reconciled.h"
+#include "driver/fleet/report.h"
 #include "store/rows_fleet.h"
 
 /* While a remote may only lag behind, an earlier generation is not believed. */

@@ -11,7 +11,7 @@
 #include "driver/base/peer.h"
 #include "driver/fleet/condition.h"
 #include "driver/fleet/fleet.h"
-#include "driver/fleet/objects.h"
+#include "driver/fleet/report.h"
 #include "store/kind.h"
 #include "store/rows_report.h"
 

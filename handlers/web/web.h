@@ -10,4 +10,8 @@
 /** The handlers, for hfd_app.pages. */
 extern const struct hfd_pages hfd_web_pages;
 
+/* Files that the pages load. The build makes their source with assets_c.py. */
+extern const hfd_slice hfd_web_style_css;
+extern const hfd_slice hfd_web_page_js;
+
 #endif

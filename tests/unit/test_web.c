@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "driver/base/clock.h"
-#include "handlers/web/html.h"
+#include "handlers/web/page.h"
 #include "tests/lib/contains.h"
 
 /* Orphans are looked for among few resources, whatever their states, if the caller may see them. */
@@ -38,7 +38,7 @@ static void numbers_and_bars(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         hfd_html_init(&h, 0);
-        hfd_html_count(&h, rows[i].n);
+        hfd_html_add(&h, HFD_COUNT(rows[i].n));
         assert_true(hfd_slice_is(hfd_buf_slice(&h.b), rows[i].text));
         hfd_buf_fini(&h.b);
     }

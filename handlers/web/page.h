@@ -1,9 +1,9 @@
 /*
- * Reads the contents of a page in one snapshot, by the query functions of driver/core. Thread:
- * reader.
+ * The page `/`: trouble first, then operations under way, the adapters, and the last day. The page
+ * `/r/{GUResID}`: one resource in full. web.c reads what they show. Pure. Thread: any.
  */
-#ifndef HFD_WEB_READ_H
-#define HFD_WEB_READ_H
+#ifndef HFD_WEB_PAGE_H
+#define HFD_WEB_PAGE_H
 
 #include "driver/core/detail.h"
 #include "driver/core/gauges.h"
@@ -11,6 +11,7 @@
 #include "driver/core/overview.h"
 #include "driver/replica/keeper.h"
 #include "handlers/http/http.h"
+#include "handlers/web/html.h"
 
 #define HFD_WEB_CAUSES_MAX 6 /* of each kind of trouble */
 #define HFD_WEB_OF_CAUSE_MAX 10
@@ -46,8 +47,14 @@ struct hfd_web_page {
 /** True if the caller may see orphans, and the list in p is of few enough resources. */
 bool hfd_web_seeks_orphans(const struct hfd_web_page *p);
 
-/** Transaction functions; arg is a struct hfd_web_page. */
-hfd_rc hfd_web_read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err);
-hfd_rc hfd_web_read_resource(struct hfd_txn *tx, void *arg, struct hfd_err *err);
+/** Renders the home page, or the list that p asks for. */
+void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p);
+/** Renders the page of a resource. */
+void hfd_web_resource(struct hfd_html *h, const struct hfd_web_page *p);
+/** Renders the page of a resource that is not there. */
+void hfd_web_missing(struct hfd_html *h, const struct hfd_web_page *p);
+
+/** Adds a progress bar with its words: "4 m of about 11 m". */
+void hfd_web_progress(struct hfd_html *h, const struct hfd_overview_item *i);
 
 #endif

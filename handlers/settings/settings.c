@@ -1,6 +1,6 @@
 /*
  * Loads the settings in order: defaults, file, environment, flags. Refuses names that are not in
- * the table. Thread: start-up.
+ * the table, and values that do not fit together. Thread: start-up.
  */
 #include "handlers/settings/settings.h"
 
@@ -10,10 +10,8 @@
 #include <unistd.h>
 
 #include "driver/base/check.h"
-#include "handlers/settings/settings_names.h"
-#include "handlers/settings/settings_value.h"
-#include "handlers/settings/settings_whole.h"
-#include "handlers/settings/settings_yaml.h"
+#include "driver/base/pgurl.h"
+#include "handlers/settings/settings_int.h"
 
 #define ARENA_MAX (size_t)(8 * 1024 * 1024)
 
@@ -25,18 +23,28 @@ static bool setting_is_named_by(hfd_slice place)
     return hfd_slice_starts(place, HFD_SLICE("--")) || hfd_slice_starts(place, HFD_SLICE("HFD_"));
 }
 
+/* Fails with the place, unless it is empty, and the key in front of the message. */
+__attribute__((format(printf, 4, 0))) static hfd_rc
+fail_at(hfd_slice place, const char *key, struct hfd_err *err, const char *fmt, va_list ap)
+{
+    char msg[sizeof(err->msg)];
+
+    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    if (setting_is_named_by(place))
+        return hfd_fail_field(err, HFD_INVALID, key, "%.*s: %s", HFD_SLICE_FMT(place), msg);
+    return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(place),
+                          place.len > 0 ? ": " : "", key, msg);
+}
+
 hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key, struct hfd_err *err,
                         const char *fmt, ...)
 {
-    char msg[sizeof(err->msg)];
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    (void)fail_at(hfd_slice_of(ld->place), key, err, fmt, ap);
     va_end(ap);
-    if (setting_is_named_by(hfd_slice_of(ld->place)))
-        return hfd_fail_field(err, HFD_INVALID, key, "%s: %s", ld->place, msg);
-    return hfd_fail_field(err, HFD_INVALID, key, "%s: %s: %s", ld->place, key, msg);
+    return HFD_INVALID;
 }
 
 hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key)
@@ -50,18 +58,12 @@ hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key)
 hfd_rc hfd_settings_refuse(const struct hfd_settings *s, enum hfd_setting which,
                            struct hfd_err *err, const char *fmt, ...)
 {
-    const char *key = hfd_setting_rows[which].key;
-    const hfd_slice origin = s->origin[which];
-    char msg[sizeof(err->msg)];
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(msg, sizeof(msg), fmt, ap);
+    (void)fail_at(s->origin[which], hfd_setting_rows[which].key, err, fmt, ap);
     va_end(ap);
-    if (setting_is_named_by(origin))
-        return hfd_fail_field(err, HFD_INVALID, key, "%.*s: %s", HFD_SLICE_FMT(origin), msg);
-    return hfd_fail_field(err, HFD_INVALID, key, "%.*s%s%s: %s", HFD_SLICE_FMT(origin),
-                          origin.len > 0 ? ": " : "", key, msg);
+    return HFD_INVALID;
 }
 
 static void *member_of(struct hfd_settings *s, const struct hfd_setting_row *row)
@@ -363,6 +365,232 @@ static hfd_rc load_flags(struct hfd_settings_loader *ld, const struct hfd_settin
     return HFD_OK;
 }
 
+/* --- values together --- */
+
+/* Refuses the names of values that every output has. */
+static hfd_rc check_output_names(const struct hfd_map *values, struct hfd_err *err)
+{
+    static const char *const taken[] = {
+        "name",   "cluster_id",    "nodepool_id",    "href",      "generation",
+        "health", "health_reason", "health_message", "nodepools", "demo"};
+
+    for (size_t i = 0; i < values->count; i++)
+        for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
+            if (hfd_slice_is(values->items[i].name, taken[k]))
+                return hfd_fail_field(err, HFD_INVALID, "driver.outputs.values",
+                                      "%.*s: driver.outputs.values.%s: expected another name, as "
+                                      "every output has its own \"%s\"",
+                                      HFD_SLICE_FMT(values->items[i].origin), taken[k], taken[k]);
+    return HFD_OK;
+}
+
+/* Returns the setting to blame of two that conflict: the one that was given. */
+static enum hfd_setting given_of(const struct hfd_settings *s, enum hfd_setting a,
+                                 enum hfd_setting b)
+{
+    return hfd_settings_is_set(s, b) ? b : a;
+}
+
+/* Two durations, of which the first must not be longer. */
+static const struct order {
+    enum hfd_setting less, more;
+} orders[] = {
+    {HFD_SETTING_remote_retry_min_us, HFD_SETTING_remote_retry_max_us},
+    {HFD_SETTING_estimate_create_us, HFD_SETTING_deadline_create_us},
+    {HFD_SETTING_estimate_update_us, HFD_SETTING_deadline_update_us},
+    {HFD_SETTING_estimate_delete_us, HFD_SETTING_deadline_delete_us},
+};
+
+static int64_t duration_of(const struct hfd_settings *s, enum hfd_setting which)
+{
+    return *(const int64_t *)(const void *)((const char *)s + hfd_setting_rows[which].offset);
+}
+
+static hfd_rc check_order(const struct hfd_settings *s, const struct order *o, struct hfd_err *err)
+{
+    const int64_t less_us = duration_of(s, o->less), more_us = duration_of(s, o->more);
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    if (less_us <= more_us)
+        return HFD_OK;
+    hfd_buf_init(&b, 64);
+    hfd_setting_format(&b, &hfd_setting_rows[o->less], &less_us);
+    hfd_buf_lit(&b, " to ");
+    hfd_setting_format(&b, &hfd_setting_rows[o->more], &more_us);
+    rc = hfd_settings_refuse(s, given_of(s, o->less, o->more), err,
+                             "expected %s to be no more than %s, got %.*s",
+                             hfd_setting_rows[o->less].key, hfd_setting_rows[o->more].key,
+                             HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/* ---- settings without an effect ---- */
+
+static bool is_remote(const struct hfd_settings *s)
+{
+    return !hfd_slice_is(s->backend, "embedded");
+}
+
+static bool is_embedded(const struct hfd_settings *s)
+{
+    return !is_remote(s);
+}
+
+static bool has_kubeconfig(const struct hfd_settings *s)
+{
+    return s->hypershift_kubeconfig.len > 0;
+}
+
+static bool has_proxies(const struct hfd_settings *s)
+{
+    return s->http_trusted_proxies.count > 0;
+}
+
+static bool has_socket(const struct hfd_settings *s)
+{
+    return hfd_slice_starts(s->listen, HFD_SLICE("unix:")) ||
+           hfd_slice_starts(s->ops_listen, HFD_SLICE("unix:"));
+}
+
+/* The settings whose keys begin so, and what they need. */
+static const struct {
+    const char *keys;
+    bool (*works)(const struct hfd_settings *s);
+    const char *needs;
+} effects[] = {
+    {"remote.", is_remote, "the URL of a HyperFleet in backend"},
+    {"hypershift.", has_kubeconfig, "hypershift.kubeconfig"},
+    {"adapters.required.", is_embedded, "backend: embedded, as a remote has its own"},
+    {"fleet.identity_header", has_proxies, "http.trusted_proxies"},
+    {"http.socket_mode", has_socket, "unix:/path in listen or ops_listen"},
+    {"store.connect_timeout", hfd_settings_has_postgres, "store: postgres://..."},
+    {"store.answer_timeout", hfd_settings_has_postgres, "store: postgres://..."},
+    {"store.patroni", hfd_settings_has_postgres, "store: postgres://..."},
+};
+
+const char *hfd_settings_lacks(const struct hfd_settings *s, enum hfd_setting which)
+{
+    const hfd_slice key = hfd_slice_of(hfd_setting_rows[which].key);
+
+    for (size_t i = 0; i < sizeof(effects) / sizeof(effects[0]); i++)
+        if (hfd_settings_is_set(s, which) && hfd_slice_starts(key, hfd_slice_of(effects[i].keys)) &&
+            !effects[i].works(s))
+            return effects[i].needs;
+    return NULL;
+}
+
+bool hfd_settings_has_postgres(const struct hfd_settings *s)
+{
+    return hfd_pgurl_is(s->store);
+}
+
+/* A condition of several settings that is broken, and the setting that is refused. */
+struct rule {
+    bool broken;
+    enum hfd_setting which;
+    const char *expected;
+};
+
+static hfd_rc check_rules(const struct hfd_settings *s, const struct rule *rules, size_t count,
+                          struct hfd_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (rules[i].broken)
+            return hfd_settings_refuse(s, rules[i].which, err, "%s", rules[i].expected);
+    return HFD_OK;
+}
+
+/* An empty `data` is none. The variable HFD_DATA is not used with PostgreSQL: an image sets it. */
+static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const bool postgres = hfd_settings_has_postgres(s), password = s->store_password_file.len > 0;
+    const struct rule rules[] = {
+        {!postgres && s->data.len == 0, HFD_SETTING_data, "expected a path, got \"\""},
+        {!postgres && password, HFD_SETTING_store_password_file,
+         "expected store: postgres://... with it"},
+        {postgres && s->data.len > 0 && hfd_settings_is_set(s, HFD_SETTING_data) &&
+             !hfd_slice_is(s->origin[HFD_SETTING_data], "HFD_DATA"),
+         HFD_SETTING_data,
+         "expected none, or an empty one, with a PostgreSQL store, which needs no data folder; "
+         "name "
+         "keys and auth.tokens_file instead"},
+        {postgres && password && hfd_pgurl_has_password(s->store), HFD_SETTING_store_password_file,
+         "expected a URL in store without a password beside it"},
+    };
+
+    return check_rules(s, rules, sizeof(rules) / sizeof(rules[0]), err);
+}
+
+/* Further management clusters are beside the default one, which has its own setting. */
+static hfd_rc check_managements(const struct hfd_map *further, struct hfd_err *err)
+{
+    for (size_t i = 0; i < further->count; i++)
+        if (hfd_slice_is(further->items[i].name, "default"))
+            return hfd_fail_field(err, HFD_INVALID, "hypershift.management",
+                                  "%.*s: hypershift.management.default.kubeconfig: expected "
+                                  "another name, as default is that of hypershift.kubeconfig",
+                                  HFD_SLICE_FMT(further->items[i].origin));
+    return HFD_OK;
+}
+
+static hfd_rc check_others(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const struct rule rules[] = {
+        {s->hypershift_management.count > 0 && s->hypershift_kubeconfig.len == 0,
+         HFD_SETTING_hypershift_management,
+         "expected hypershift.kubeconfig with it: it is the management cluster of orders that name "
+         "none"},
+        {(s->tls_cert_file.len == 0) != (s->tls_key_file.len == 0),
+         s->tls_key_file.len == 0 ? HFD_SETTING_tls_cert_file : HFD_SETTING_tls_key_file,
+         "expected both or none of tls.cert_file and tls.key_file"},
+        {s->tls_client_ca_file.len > 0 && s->tls_cert_file.len == 0, HFD_SETTING_tls_client_ca_file,
+         "expected tls.cert_file with it: client certificates need TLS"},
+        {s->demo_us >= 0 && is_remote(s), HFD_SETTING_demo_us,
+         "expected off with a remote backend: demo adapters would report instead of the remote's "
+         "adapters"},
+        {s->pacemaker.count > 0 && is_remote(s), HFD_SETTING_pacemaker,
+         "expected an empty list with a remote backend: its adapters report to the remote"},
+        {(s->remote_cert_file.len == 0) != (s->remote_key_file.len == 0),
+         s->remote_key_file.len == 0 ? HFD_SETTING_remote_cert_file : HFD_SETTING_remote_key_file,
+         "expected both or none of remote.cert_file and remote.key_file"},
+        {s->remote_identity.len > 0 && s->remote_identity_header.len == 0,
+         HFD_SETTING_remote_identity, "expected a header for it in remote.identity_header"},
+    };
+
+    return check_rules(s, rules, sizeof(rules) / sizeof(rules[0]), err);
+}
+
+/* Makes the checks that need more than one setting. */
+static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (hfd_slice_eq(s->path_cluster, s->path_nodepool))
+        return hfd_settings_refuse(
+            s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
+            "expected another path for clusters than for nodepools, got \"%.*s\" for both",
+            HFD_SLICE_FMT(s->path_nodepool));
+    for (size_t i = 0; i < s->types_nodepool.count; i++) {
+        for (size_t k = 0; k < s->types_cluster.count; k++) {
+            if (hfd_slice_eq(s->types_nodepool.items[i], s->types_cluster.items[k]))
+                return hfd_settings_refuse(
+                    s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
+                    "expected other types for clusters than for nodepools, got %.60s for both",
+                    s->types_nodepool.items[i].p);
+        }
+    }
+    rc = check_output_names(&s->output_values, err);
+    for (size_t i = 0; rc == HFD_OK && i < sizeof(orders) / sizeof(orders[0]); i++)
+        rc = check_order(s, &orders[i], err);
+    if (rc == HFD_OK)
+        rc = check_store(s, err);
+    if (rc == HFD_OK)
+        rc = check_managements(&s->hypershift_management, err);
+    return rc != HFD_OK ? rc : check_others(s, err);
+}
+
 /* --- all sources --- */
 
 static int by_name(const void *a, const void *b)
@@ -422,7 +650,7 @@ static hfd_rc load_all(struct hfd_settings_loader *ld, const struct hfd_settings
         rc = load_flags(ld, given, err);
     if (rc == HFD_OK) {
         shorten_estimates(ld->s);
-        rc = hfd_settings_check_whole(ld->s, err);
+        rc = check_whole(ld->s, err);
     }
     if (rc == HFD_OK) {
         sort_maps(ld);

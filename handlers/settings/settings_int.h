@@ -1,4 +1,7 @@
-/* Inside of the settings: the rows of the table and the loader. For settings*.c only. */
+/*
+ * Inside of the settings: the rows of the table, the names and the values of settings, and the
+ * loader. For settings*.c and their tests only. Thread: start-up.
+ */
 #ifndef HFD_SETTINGS_INT_H
 #define HFD_SETTINGS_INT_H
 
@@ -20,11 +23,13 @@ enum hfd_setting_type {
     HFD_SETTING_TYPE_LEVEL
 };
 
-/**
- * Checks items[i] of a list, or a text that is the only one.
- * @return HFD_OK, HFD_INVALID ("expected ..., got ...")
- */
-typedef hfd_rc hfd_setting_check_fn(const hfd_slice *items, size_t i, struct hfd_err *err);
+/** One step of the check of items[i] of a list, or of a text that is the only one. */
+struct hfd_setting_check {
+    bool (*is)(hfd_slice item);
+    const char *expected; /* else */
+    /* In place of both. Returns HFD_OK, HFD_INVALID ("expected ..., got ..."). */
+    hfd_rc (*check)(const hfd_slice *items, size_t i, struct hfd_err *err);
+};
 
 struct hfd_setting_row {
     const char *key;
@@ -34,7 +39,7 @@ struct hfd_setting_row {
     const char *def;
     int64_t min, max;
     const char *text;
-    hfd_setting_check_fn *check; /* NULL = none */
+    const struct hfd_setting_check *checks; /* NULL = none; an empty step is the end */
 };
 
 /** Indexed by enum hfd_setting. */
@@ -84,5 +89,82 @@ HFD_MUST_CHECK hfd_rc hfd_setting_put(struct hfd_settings_loader *ld,
 HFD_MUST_CHECK hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key,
                                        struct hfd_err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* ---- names: settings_show.c ---- */
+
+#define HFD_SETTING_NAME_MAX 96 /* of one without the name of an entry */
+
+/** How a name is spelled. */
+enum hfd_setting_form {
+    HFD_FORM_KEY,  /* log.level */
+    HFD_FORM_ENV,  /* HFD_LOG_LEVEL */
+    HFD_FORM_FLAG, /* --log-level */
+};
+
+/** True for the types whose setting is a map of entries. */
+static inline bool hfd_setting_is_map(const struct hfd_setting_row *row)
+{
+    return row->type == HFD_SETTING_TYPE_MAP || row->type == HFD_SETTING_TYPE_FILES;
+}
+/** The suffix of the name of a map for one of its entries: ".NAME". Empty for other types. */
+const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_setting_row *row);
+/** The end of that suffix behind the name: ".kubeconfig". Empty if nothing follows. */
+const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_setting_row *row);
+
+/** Writes the name of a key without the suffix of maps. Returns its length. */
+size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
+                         char out[HFD_SETTING_NAME_MAX]);
+/** Finds what a name means. The value is not there yet. */
+struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text);
+/** The same for a key of the file, which may also name a section. */
+struct hfd_setting_value hfd_setting_find_key(hfd_slice key);
+
+/** Fails for an unknown key at a place of the file; suggests the nearest key. */
+HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key,
+                                              struct hfd_err *err);
+/** Fails for an unknown variable or flag; suggests the nearest name. */
+HFD_MUST_CHECK hfd_rc hfd_setting_unknown_name(enum hfd_setting_form form, const char *what,
+                                               hfd_slice name, struct hfd_err *err);
+
+/* ---- values: settings_value.c ---- */
+
+/**
+ * Parses and checks a value of any type but MAP.
+ * @param member  the row's member of struct hfd_settings
+ * @return HFD_OK, HFD_INVALID ("expected ..., got ...", without key and place), HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_setting_parse(const struct hfd_setting_value *v, struct hfd_arena *mem,
+                                        void *member, struct hfd_err *err);
+
+/** Writes a member of any type but MAP as a YAML value, with *** for a password of a URL. */
+void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, const void *member);
+/** Returns true if the flag of a setting may come without a value, which then is "on". */
+static inline bool hfd_setting_needs_no_value(const struct hfd_setting_row *row)
+{
+    return row->type == HFD_SETTING_TYPE_DEMO || row->type == HFD_SETTING_TYPE_BOOL;
+}
+/** Returns the form of a value: "TEXT", "DURATION". */
+const char *hfd_setting_form_text(const struct hfd_setting_row *row);
+/** Writes the range: "1s to 1h"; nothing for types without one. */
+void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row);
+
+#define HFD_QUOTE_MAX 68
+/**
+ * Quotes input for a message: at most 60 bytes, with '?' for anything but printable ASCII. Leaves
+ * out what may be a password.
+ * @return out
+ */
+const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
+
+/** Check the name and the value of an entry of a map. @return HFD_OK, HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+                                              struct hfd_err *err);
+
+/* ---- the file: settings_yaml.c ---- */
+
+/** Reads a file into the settings. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path,
+                                             struct hfd_err *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* See settings_value.h. */
-#include "handlers/settings/settings_value.h"
+/* One value of the settings: text in, checked value out, and back. Pure. Thread: start-up. */
+#include "handlers/settings/settings_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
@@ -7,7 +7,6 @@
 #include "driver/base/url.h"
 #include "driver/base/utf8.h"
 #include "handlers/settings/network.h"
-#include "handlers/settings/settings_int.h"
 
 /* ---- checks of single settings ---- */
 
@@ -35,7 +34,7 @@ static bool is_adapter_name(hfd_slice s)
 
 static hfd_rc setting_expected(struct hfd_err *err, const char *what, hfd_slice got);
 
-static hfd_rc check_address(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc address(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
     const hfd_slice a = items[i];
     const char *colon = a.len > 0 ? memrchr(a.p, ':', a.len) : NULL;
@@ -59,32 +58,17 @@ static hfd_rc check_address(const hfd_slice *items, size_t i, struct hfd_err *er
     return HFD_OK;
 }
 
-static hfd_rc check_network(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* True for an octal mode without rights to execute. */
+static bool is_mode(hfd_slice s)
 {
-    return hfd_network_is_valid(items[i])
-               ? HFD_OK
-               : setting_expected(err, "IP addresses, networks as 10.0.0.0/8, or unix", items[i]);
-}
-
-/* Checks an octal mode without rights to execute. */
-static hfd_rc check_mode(const hfd_slice *items, size_t i, struct hfd_err *err)
-{
-    const hfd_slice s = items[i];
     bool ok = s.len >= 3 && s.len <= 4 && (s.len == 3 || s.p[0] == '0');
 
     for (size_t k = 0; ok && k < s.len; k++)
         ok = s.p[k] == '0' || s.p[k] == '2' || s.p[k] == '4' || s.p[k] == '6';
-    return ok ? HFD_OK : setting_expected(err, "an octal mode like 0660", s);
+    return ok;
 }
 
-static hfd_rc check_host(const hfd_slice *items, size_t i, struct hfd_err *err)
-{
-    return hfd_host_is_valid(items[i])
-               ? HFD_OK
-               : setting_expected(err, "host names or addresses without a port", items[i]);
-}
-
-static hfd_rc check_store(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc store(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
     const hfd_slice s = items[i];
 
@@ -95,14 +79,14 @@ static hfd_rc check_store(const hfd_slice *items, size_t i, struct hfd_err *err)
     return setting_expected(err, "sqlite or postgres://USER@HOST:PORT/DATABASE", s);
 }
 
-static hfd_rc check_url(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc url(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
     const hfd_slice s = items[i];
 
     return s.len == 0 ? HFD_OK : hfd_url_check(s, err);
 }
 
-static hfd_rc check_backend(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc backend(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
     const hfd_slice s = items[i];
     char quoted[HFD_QUOTE_MAX];
@@ -118,21 +102,15 @@ static hfd_rc check_backend(const hfd_slice *items, size_t i, struct hfd_err *er
                     why.msg, hfd_setting_quote(s, quoted));
 }
 
-/* Checks the prefix of /{driver}/{GUResID}; "api" belongs to HyperFleet, "t" to secret paths. */
-static hfd_rc check_path(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* The prefix of /{driver}/{GUResID}; "api" belongs to HyperFleet, "t" to secret paths. */
+static bool is_path(hfd_slice s)
 {
-    const hfd_slice s = items[i];
     bool ok = s.len > 0 && s.len <= NAME_MAX_BYTES && hfd_is_alnum(s.p[0]) &&
               hfd_is_alnum(s.p[s.len - 1]) && !hfd_slice_is(s, "api") && !hfd_slice_is(s, "t");
 
     for (size_t k = 0; ok && k < s.len; k++)
         ok = hfd_is_alnum(s.p[k]) || s.p[k] == '-' || s.p[k] == '_' || s.p[k] == '.';
-    return ok ? HFD_OK
-              : setting_expected(
-                    err,
-                    "one path segment of letters, digits and - _ . between them, not \"api\" or "
-                    "\"t\"",
-                    s);
+    return ok;
 }
 
 /* Returns the next character of an adapter's condition (gcp-vm: GcpVmSuccessful), or NUL. */
@@ -162,11 +140,8 @@ static bool same_condition(hfd_slice a, hfd_slice b)
     return true;
 }
 
-static hfd_rc check_adapter(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc other_condition(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
-    if (!is_adapter_name(items[i]))
-        return setting_expected(
-            err, "adapter names of lower-case letters, digits and - between them", items[i]);
     for (size_t k = 0; k < i; k++)
         if (same_condition(items[k], items[i]))
             return setting_expected(
@@ -174,67 +149,49 @@ static hfd_rc check_adapter(const hfd_slice *items, size_t i, struct hfd_err *er
     return HFD_OK;
 }
 
-/* Checks for ^[a-z0-9][a-z0-9-]+[a-z0-9]$, the pattern of `type` in schemas/input.json. */
-static hfd_rc check_type(const hfd_slice *items, size_t i, struct hfd_err *err)
+static bool has_no_slash(hfd_slice s)
 {
-    const hfd_slice s = items[i];
-
-    if (memchr(s.p, '/', s.len) != NULL)
-        return setting_expected(err, "types without the part in front of /", s);
-    return is_label(s, 3, HFD_SETTING_ITEM_MAX)
-               ? HFD_OK
-               : setting_expected(
-                     err, "types of 3 or more lower-case letters, digits and - between them", s);
+    return memchr(s.p, '/', s.len) == NULL;
 }
 
-/* Checks that paths begin with a member that the driver knows; others would have no effect. */
-static hfd_rc check_dotted_path(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* ^[a-z0-9][a-z0-9-]+[a-z0-9]$, the pattern of `type` in schemas/input.json. */
+static bool is_type(hfd_slice s)
+{
+    return is_label(s, 3, HFD_SETTING_ITEM_MAX);
+}
+
+/* True for a path that begins with a member that the driver knows; others would have no effect. */
+static bool is_dotted_path(hfd_slice s)
 {
     static const char *const members[] = {"cluster", "nodepools", "nodepool", "cluster_id",
                                           "cluster_guresid"};
-    const hfd_slice s = items[i];
     const char *dot = memchr(s.p, '.', s.len);
     const hfd_slice first = {s.p, dot != NULL ? (size_t)(dot - s.p) : s.len};
     bool known = false;
 
     for (size_t k = 0; k < sizeof(members) / sizeof(members[0]); k++)
         known = known || hfd_slice_is(first, members[k]);
-    return known && s.p[s.len - 1] != '.' && memmem(s.p, s.len, "..", 2) == NULL
-               ? HFD_OK
-               : setting_expected(err,
-                                  "dotted paths below cluster, nodepools, nodepool, cluster_id or "
-                                  "cluster_guresid: cluster.spec.region",
-                                  s);
+    return known && s.p[s.len - 1] != '.' && memmem(s.p, s.len, "..", 2) == NULL;
 }
 
-static hfd_rc check_format(const hfd_slice *items, size_t i, struct hfd_err *err)
+static bool is_format(hfd_slice s)
 {
-    const hfd_slice s = items[i];
-
-    return hfd_slice_is(s, "auto") || hfd_slice_is(s, "json") || hfd_slice_is(s, "text")
-               ? HFD_OK
-               : setting_expected(err, "auto, json or text", s);
+    return hfd_slice_is(s, "auto") || hfd_slice_is(s, "json") || hfd_slice_is(s, "text");
 }
 
-static hfd_rc check_conditions(const hfd_slice *items, size_t i, struct hfd_err *err)
+static bool is_vocabulary(hfd_slice s)
 {
-    const hfd_slice s = items[i];
-
-    return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both")
-               ? HFD_OK
-               : setting_expected(err, "ready, reconciled or both", s);
+    return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both");
 }
 
-/* Checks a field name: RFC 9110, 5.6.2. */
-static hfd_rc check_header(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* A field name: RFC 9110, 5.6.2. */
+static bool is_header(hfd_slice s)
 {
-    const hfd_slice s = items[i];
     bool ok = s.len <= NAME_MAX_BYTES;
 
     for (size_t k = 0; ok && k < s.len; k++)
         ok = hfd_is_alnum(s.p[k]) || memchr("!#$%&'*+-.^_`|~", s.p[k], 15) != NULL;
-    return ok ? HFD_OK
-              : setting_expected(err, "the name of a request header, of at most 63 characters", s);
+    return ok;
 }
 
 /* RFC 6901: empty, or beginning with /, with ~ only as ~0 and ~1. */
@@ -269,26 +226,19 @@ static hfd_rc check_output_rule(hfd_slice value, struct hfd_err *err)
     return HFD_OK;
 }
 
-/* Checks REASON or ADAPTER:REASON; a reason may contain colons. */
-static hfd_rc check_rule(const hfd_slice *items, size_t i, struct hfd_err *err)
+static hfd_rc rule(const hfd_slice *items, size_t i, struct hfd_err *err)
 {
     return items[i].len == 0 ? HFD_OK : check_output_rule(items[i], err);
 }
 
-static hfd_rc check_reason(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* REASON or ADAPTER:REASON; a reason may contain colons. */
+static bool is_reason(hfd_slice s)
 {
-    const hfd_slice s = items[i];
-
-    return hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1])
-               ? HFD_OK
-               : setting_expected(
-                     err,
-                     "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter",
-                     s);
+    return hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1]);
 }
 
-/* Refuses headers that the program sends itself. */
-static hfd_rc check_own_header(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* False for headers that the program sends itself. */
+static bool is_free_header(hfd_slice s)
 {
     static const char *const taken[] = {"accept",
                                         "authorization",
@@ -303,49 +253,62 @@ static hfd_rc check_own_header(const hfd_slice *items, size_t i, struct hfd_err 
                                         "transfer-encoding",
                                         "upgrade",
                                         "user-agent"};
-    const hfd_slice s = items[i];
 
     for (size_t k = 0; k < sizeof(taken) / sizeof(taken[0]); k++)
         if (hfd_slice_ieq(s, hfd_slice_of(taken[k])))
-            return setting_expected(err, "a header that this program does not set itself", s);
-    return check_header(items, i, err);
+            return false;
+    return true;
 }
 
-/* Checks for printable ASCII. */
-static hfd_rc check_header_value(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* True for printable ASCII. */
+static bool is_header_value(hfd_slice s)
 {
-    const hfd_slice s = items[i];
     bool ok =
         s.len <= HFD_SETTING_ITEM_MAX && (s.len == 0 || (s.p[0] != ' ' && s.p[s.len - 1] != ' '));
 
     for (size_t k = 0; ok && k < s.len; k++)
         ok = s.p[k] >= ' ' && s.p[k] <= '~';
-    return ok ? HFD_OK : setting_expected(err, "at most 253 printable ASCII characters", s);
+    return ok;
 }
 
-/* Checks a DNS label, which may be the name of a namespace. */
-static hfd_rc check_namespace(const hfd_slice *items, size_t i, struct hfd_err *err)
+/* True for a host name or an address, of IPv6 without brackets as well. */
+static bool is_node_address(hfd_slice s)
 {
-    const hfd_slice s = items[i];
-
-    return is_adapter_name(s)
-               ? HFD_OK
-               : setting_expected(
-                     err, "a namespace of lower-case letters, digits and - between them", s);
-}
-
-/* Checks a host name or an address, of IPv6 without brackets as well. */
-static hfd_rc check_node_address(const hfd_slice *items, size_t i, struct hfd_err *err)
-{
-    const hfd_slice s = items[i];
     bool v6 = s.len > 0 && memchr(s.p, ':', s.len) != NULL;
 
     for (size_t k = 0; v6 && k < s.len; k++)
         v6 = hfd_hex_value(s.p[k]) >= 0 || s.p[k] == ':' || s.p[k] == '.';
-    return s.len == 0 || v6 || (s.p[0] != '[' && hfd_host_is_valid(s))
-               ? HFD_OK
-               : setting_expected(err, "a host name or an address without a port", s);
+    return s.len == 0 || v6 || (s.p[0] != '[' && hfd_host_is_valid(s));
 }
+
+/* clang-format off */
+/* The steps of each check that a row of HFD_SETTING_LIST names. */
+#define CHECK_(name, ...) static const struct hfd_setting_check check_##name[] = {__VA_ARGS__, {.is = NULL}}
+#define HEADER_ {is_header, "the name of a request header, of at most 63 characters", NULL}
+CHECK_(address, {.check = address});
+CHECK_(network, {hfd_network_is_valid, "IP addresses, networks as 10.0.0.0/8, or unix", NULL});
+CHECK_(mode, {is_mode, "an octal mode like 0660", NULL});
+CHECK_(host, {hfd_host_is_valid, "host names or addresses without a port", NULL});
+CHECK_(store, {.check = store});
+CHECK_(url, {.check = url});
+CHECK_(backend, {.check = backend});
+CHECK_(path, {is_path, "one path segment of letters, digits and - _ . between them, not \"api\" or \"t\"", NULL});
+CHECK_(adapter, {is_adapter_name, "adapter names of lower-case letters, digits and - between them", NULL}, {.check = other_condition});
+CHECK_(type, {has_no_slash, "types without the part in front of /", NULL},
+       {is_type, "types of 3 or more lower-case letters, digits and - between them", NULL});
+CHECK_(dotted_path, {is_dotted_path, "dotted paths below cluster, nodepools, nodepool, cluster_id or cluster_guresid: cluster.spec.region", NULL});
+CHECK_(format, {is_format, "auto, json or text", NULL});
+CHECK_(conditions, {is_vocabulary, "ready, reconciled or both", NULL});
+CHECK_(header, HEADER_);
+CHECK_(own_header, {is_free_header, "a header that this program does not set itself", NULL}, HEADER_);
+CHECK_(header_value, {is_header_value, "at most 253 printable ASCII characters", NULL});
+CHECK_(namespace, {is_adapter_name, "a namespace of lower-case letters, digits and - between them", NULL});
+CHECK_(node_address, {is_node_address, "a host name or an address without a port", NULL});
+CHECK_(reason, {is_reason, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter", NULL});
+CHECK_(rule, {.check = rule});
+#undef HEADER_
+#undef CHECK_
+/* clang-format on */
 
 /* ---- the table ---- */
 
@@ -364,11 +327,20 @@ static hfd_rc setting_check(const struct hfd_setting_row *row, const void *membe
 {
     const struct hfd_list *l = member;
     const bool is_list = row->type == HFD_SETTING_TYPE_LIST;
+    const hfd_slice *items = is_list ? l->items : member;
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; row->check != NULL && rc == HFD_OK && i < (is_list ? l->count : 1); i++)
-        rc = row->check(is_list ? l->items : member, i, err);
-    return rc;
+    for (size_t i = 0; row->checks != NULL && i < (is_list ? l->count : 1); i++)
+        for (const struct hfd_setting_check *c = row->checks; c->is != NULL || c->check != NULL;
+             c++) {
+            if (c->check != NULL)
+                rc = c->check(items, i, err);
+            else if (!c->is(items[i]))
+                rc = setting_expected(err, c->expected, items[i]);
+            if (rc != HFD_OK)
+                return rc;
+        }
+    return HFD_OK;
 }
 
 hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
@@ -439,49 +411,41 @@ static hfd_rc setting_expected(struct hfd_err *err, const char *what, hfd_slice 
 
 /* --- sizes and durations --- */
 
-/* The first three are written; all are read. */
-static const struct {
+struct unit {
     const char *name;
-    int64_t bytes;
-} byte_units[] = {
-    {"GiB", INT64_C(1) << 30},
-    {"MiB", INT64_C(1) << 20},
-    {"KiB", INT64_C(1) << 10},
-    {"G", INT64_C(1) << 30},
-    {"M", INT64_C(1) << 20},
-    {"K", INT64_C(1) << 10},
-    {"", 1},
+    int64_t size; /* in bytes or microseconds */
 };
 
-static const struct {
-    const char *name;
-    int64_t us;
-} time_units[] = {
+/* The first three and that of one byte are written; all are read. */
+static const struct unit byte_units[] = {
+    {"GiB", INT64_C(1) << 30}, {"MiB", INT64_C(1) << 20}, {"KiB", INT64_C(1) << 10}, {"", 1},
+    {"G", INT64_C(1) << 30},   {"M", INT64_C(1) << 20},   {"K", INT64_C(1) << 10},
+};
+
+static const struct unit time_units[] = {
     {"d", 86400 * HFD_US_PER_S}, {"h", 3600 * HFD_US_PER_S},  {"m", 60 * HFD_US_PER_S},
     {"s", HFD_US_PER_S},         {"ms", HFD_US_PER_S / 1000},
 };
 
+/* Writes a size in the largest unit that divides it. @param last  the unit of those that none does;
+ * zero has the fourth */
+static void format_size(struct hfd_buf *b, const struct unit *units, size_t last, int64_t size)
+{
+    size_t u = size == 0 ? 3 : 0;
+
+    while (u < last && size % units[u].size != 0)
+        u++;
+    hfd_buf_addf(b, "%lld%s", (long long)(size / units[u].size), units[u].name);
+}
+
 static void format_bytes(struct hfd_buf *b, int64_t bytes)
 {
-    size_t u = 0;
-
-    while (u < 3 && (bytes == 0 || bytes % byte_units[u].bytes != 0))
-        u++;
-    if (u == 3)
-        hfd_buf_i64(b, bytes);
-    else
-        hfd_buf_addf(b, "%lld%s", (long long)(bytes / byte_units[u].bytes), byte_units[u].name);
+    format_size(b, byte_units, 3, bytes);
 }
 
 static void format_duration(struct hfd_buf *b, int64_t us)
 {
-    size_t u = 0;
-
-    while (u < 4 && us % time_units[u].us != 0)
-        u++;
-    if (us == 0)
-        u = 3;
-    hfd_buf_addf(b, "%lld%s", (long long)(us / time_units[u].us), time_units[u].name);
+    format_size(b, time_units, 4, us);
 }
 
 void hfd_setting_range(struct hfd_buf *b, const struct hfd_setting_row *row)
@@ -528,7 +492,7 @@ static hfd_rc parse_bytes(const struct hfd_setting_row *row, hfd_slice text, int
         if (!hfd_slice_is(unit, byte_units[u].name))
             continue;
         if (hfd_parse_i64(digits, 0, INT64_MAX, &n, NULL) != HFD_OK ||
-            __builtin_mul_overflow(n, byte_units[u].bytes, &bytes) || bytes < row->min ||
+            __builtin_mul_overflow(n, byte_units[u].size, &bytes) || bytes < row->min ||
             bytes > row->max)
             break;
         *out = bytes;

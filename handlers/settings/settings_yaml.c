@@ -1,11 +1,13 @@
-/* See settings_yaml.h. */
-#include "handlers/settings/settings_yaml.h"
+/*
+ * The settings file: a small part of YAML, read event by event. Refuses anchors, aliases, tags,
+ * several documents, keys given twice, and files over 1 MiB. The table bounds the depth: a map is
+ * read only below a known key. Thread: start-up.
+ */
+#include "handlers/settings/settings_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
 #include "driver/base/yaml_event.h"
-#include "handlers/settings/settings_names.h"
-#include "handlers/settings/settings_value.h"
 
 struct reader {
     struct hfd_settings_loader *ld;

@@ -47,7 +47,8 @@ def parameters(tree):
 # Sources without a header of their own name, and the reason.
 NO_HEADER = (
     ("handlers/cli/main.c", "holds main alone"),
-    ("handlers/cli/cmd_*.c", "one command each, declared together in handlers/cli/cli.h"),
+    ("handlers/cli/cmd_*.c", "one or two commands, declared together in handlers/cli/cli.h"),
+    ("handlers/settings/settings_*.c", "one module, declared together in settings_int.h"),
 )
 
 

@@ -180,4 +180,8 @@ HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd
 HFD_MUST_CHECK hfd_rc hfd_cli_give_to_owner(const struct hfd_settings *s, const char *path,
                                             struct hfd_err *err);
 
+struct hfd_move_progress;
+/** Shows how far a move is; for hfd_move_config, with a struct hfd_meter as ctx. */
+void hfd_cli_show_move(void *ctx, const struct hfd_move_progress *now);
+
 #endif

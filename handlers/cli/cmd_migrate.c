@@ -3,8 +3,6 @@
  * either. A move that was cut short goes on when the same command runs again. With --contract it
  * ends the time in which programs of two versions use a PostgreSQL database. Thread: main.
  */
-#include "handlers/cli/cmd_migrate.h"
-
 #include "driver/base/arena.h"
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
@@ -127,7 +125,7 @@ static hfd_rc move_place_give(const struct hfd_move_place *place, struct hfd_err
     return HFD_OK;
 }
 
-void hfd_move_show(void *ctx, const struct hfd_move_progress *now)
+void hfd_cli_show_move(void *ctx, const struct hfd_move_progress *now)
 {
     char what[96];
 
@@ -245,7 +243,7 @@ static hfd_rc read_places(struct migrate *m, struct hfd_err *err)
 static enum hfd_exit run(struct migrate *m)
 {
     struct hfd_move_config config = {
-        .from = &m->from.place, .to = &m->to.place, .progress = hfd_move_show};
+        .from = &m->from.place, .to = &m->to.place, .progress = hfd_cli_show_move};
     struct hfd_meter meter = {0};
     struct hfd_err err = {0};
     hfd_rc rc = hfd_base_init(&err);

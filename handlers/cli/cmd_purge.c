@@ -159,7 +159,7 @@ static enum hfd_exit print(struct purge *p, const json_t *targets)
     hfd_buf_init(&b, HFD_VIEW_OUTPUT_MAX_BYTES);
     if (p->v.form == HFD_VIEW_JSON || p->v.form == HFD_VIEW_YAML) {
         doc = json_pack("{s:s, s:b, s:O}", "id", p->v.place, "removed", p->yes, "parts", targets);
-        hfd_form_write(&b, p->v.form == HFD_VIEW_JSON ? HFD_FORM_JSON : HFD_FORM_YAML, doc, "");
+        (void)hfd_view_write(&p->v, doc, &b);
         json_decref(doc);
         return hfd_cli_print(p->v.name, &b);
     }

@@ -238,6 +238,14 @@ void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key)
     hfd_buf_show(b, hfd_slice_of(hfd_view_text(doc, key)));
 }
 
+bool hfd_view_write(const struct hfd_view *v, const json_t *doc, struct hfd_buf *out)
+{
+    if (v->form != HFD_VIEW_JSON && v->form != HFD_VIEW_YAML)
+        return false;
+    hfd_form_write(out, v->form == HFD_VIEW_JSON ? HFD_FORM_JSON : HFD_FORM_YAML, doc, "");
+    return true;
+}
+
 void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us)
 {
     if (at_us == 0)

@@ -82,6 +82,8 @@ const char *hfd_view_text(const json_t *doc, const char *key);
 int64_t hfd_view_time(const json_t *doc, const char *key);
 /** Adds a member that is a text, by hfd_buf_show. */
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key);
+/** Adds a document if the form is JSON or YAML. @return false for the other forms */
+bool hfd_view_write(const struct hfd_view *v, const json_t *doc, struct hfd_buf *out);
 /** Adds "4 min" for the time since at_us; "-" for 0. */
 void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us);
 

@@ -20,75 +20,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the ops listener ---- */
-
-/*
- * The ops listener of `adapter`: probes and metrics. It is there if the settings give its address.
- * Thread: main.
- */
-
-struct hfd_adapter_ops {
-    struct hfd_serve_hypershift *hypershift;
-    struct hfd_app app;
-    struct hfd_server *server; /* NULL = none */
-};
-
-/* Thread: loop. */
-static const char *not_ready(void *ctx)
-{
-    return hfd_serve_hypershift_trouble(ctx);
-}
-
-/*
- * Opens the listener, if `ops_listen` is set. It borrows both until adapter_ops_close.
- * @return HFD_OK, HFD_INVALID (an address or certificate), HFD_IO (in use), HFD_NOMEM
- */
-static hfd_rc adapter_ops_open(struct hfd_adapter_ops *ops, const struct hfd_settings *settings,
-                               struct hfd_serve_hypershift *hypershift, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    *ops = (struct hfd_adapter_ops){.hypershift = hypershift};
-    if (!hfd_settings_is_set(settings, HFD_SETTING_ops_listen))
-        return HFD_OK;
-    ops->app = (struct hfd_app){
-        .settings = settings,
-        .clock = &hfd_clock_system,
-        .rng = &hfd_rng_system,
-        .ops_only = true,
-        .not_ready = not_ready,
-        .not_ready_ctx = hypershift,
-        .routes = hfd_routes_of_probes,
-        .route_count = hfd_routes_of_probes_count,
-    };
-    rc = hfd_server_open(&ops->app, &ops->server, err);
-    if (rc == HFD_OK)
-        rc = hfd_server_start(ops->server, err);
-    if (rc != HFD_OK)
-        return rc;
-    hfd_server_watch(ops->server, false);
-    HFD_LOG(HFD_LOG_INFO, "probes and metrics are served",
-            HFD_LOG_STR("ops_listen", settings->ops_listen),
-            HFD_LOG_INT("port", hfd_server_port(ops->server, HFD_LISTENER_OPS)));
-    return HFD_OK;
-}
-
-/* Looks at the files of tls.*. @param forced  at SIGHUP */
-static void adapter_ops_watch(struct hfd_adapter_ops *ops, bool forced)
-{
-    if (ops->server != NULL)
-        hfd_server_watch(ops->server, forced);
-}
-
-static void adapter_ops_close(struct hfd_adapter_ops *ops)
-{
-    if (ops->server != NULL)
-        hfd_server_stop(ops->server);
-    hfd_server_free(&ops->server);
-}
-
-/* ---- the adapter ---- */
-
 #define WATCH_MS 5000 /* between two looks at the certificate's files */
 #define ASK_MS 5000   /* between two questions whose API it is */
 
@@ -97,7 +28,8 @@ struct adapter {
     bool send_secrets;
     int signal_fd;
     struct hfd_serve_hypershift hypershift;
-    struct hfd_adapter_ops ops;
+    struct hfd_app app;
+    struct hfd_server *server;      /* of probes and metrics; NULL = none */
     struct hfd_steady steady;       /* what is given time gets it, whatever the wall clock does */
     struct hfd_hs_fleet_api **apis; /* one for the thread of each management cluster */
 };
@@ -142,6 +74,46 @@ static enum hfd_exit check_settings(const struct hfd_settings *s)
                             "expected hypershift.pull_secret_file: secrets of orders do not come "
                             "over HyperFleet's API");
     return HFD_EXIT_OK;
+}
+
+/* ---- the ops listener ---- */
+
+/* Thread: loop. */
+static const char *not_ready(void *ctx)
+{
+    return hfd_serve_hypershift_trouble(ctx);
+}
+
+/*
+ * Opens the listener, if `ops_listen` is set.
+ * @return HFD_OK, HFD_INVALID (an address or certificate), HFD_IO (in use), HFD_NOMEM
+ */
+static hfd_rc open_listener(struct adapter *a, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (!hfd_settings_is_set(a->settings, HFD_SETTING_ops_listen))
+        return HFD_OK;
+    a->app = (struct hfd_app){
+        .settings = a->settings,
+        .clock = &hfd_clock_system,
+        .rng = &hfd_rng_system,
+        .ops_only = true,
+        .not_ready = not_ready,
+        .not_ready_ctx = &a->hypershift,
+        .routes = hfd_routes_of_probes,
+        .route_count = hfd_routes_of_probes_count,
+    };
+    rc = hfd_server_open(&a->app, &a->server, err);
+    if (rc == HFD_OK)
+        rc = hfd_server_start(a->server, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_server_watch(a->server, false);
+    HFD_LOG(HFD_LOG_INFO, "probes and metrics are served",
+            HFD_LOG_STR("ops_listen", a->settings->ops_listen),
+            HFD_LOG_INT("port", hfd_server_port(a->server, HFD_LISTENER_OPS)));
+    return HFD_OK;
 }
 
 /* ---- whose API it is ---- */
@@ -227,7 +199,9 @@ static void close_parts(struct adapter *a)
 {
     if (a->hypershift.on)
         hfd_serve_hypershift_stop(&a->hypershift);
-    adapter_ops_close(&a->ops);
+    if (a->server != NULL)
+        hfd_server_stop(a->server);
+    hfd_server_free(&a->server);
     for (size_t i = 0; a->apis != NULL && i < a->hypershift.management_count; i++)
         hfd_hs_fleet_api_close(&a->apis[i]);
     free((void *)a->apis);
@@ -246,7 +220,7 @@ static enum hfd_exit exit_of(hfd_rc rc)
 static enum hfd_exit open_ops(struct adapter *a)
 {
     struct hfd_err err = {0};
-    const hfd_rc rc = adapter_ops_open(&a->ops, a->settings, &a->hypershift, &err);
+    const hfd_rc rc = open_listener(a, &err);
 
     if (rc == HFD_OK)
         return HFD_EXIT_OK;
@@ -261,8 +235,9 @@ static void run_until_signal(struct adapter *a)
             HFD_LOG_STR("api", a->settings->backend), HFD_LOG_CSTR("version", HFD_VERSION),
             HFD_LOG_CSTR("send_secrets", a->send_secrets ? "on" : "off"));
     while (!ends(signo)) {
-        signo = wait_for_signal(a, a->ops.server != NULL ? WATCH_MS : -1);
-        adapter_ops_watch(&a->ops, signo == SIGHUP);
+        signo = wait_for_signal(a, a->server != NULL ? WATCH_MS : -1);
+        if (a->server != NULL) /* looks at the files of tls.* */
+            hfd_server_watch(a->server, signo == SIGHUP);
         if (signo == SIGHUP)
             hfd_serve_hypershift_reload(&a->hypershift);
         for (size_t i = 0; signo == SIGHUP && i < a->hypershift.management_count; i++)

@@ -39,255 +39,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* ---- opening the store ---- */
-
-/*
- * The store of `serve`: its configuration, and the wait for a database that cannot be reached at
- * the start. Thread: main.
- */
-
-/* Waits for a time. @return false: the server is to end. */
-typedef bool hfd_serve_pause_fn(void *ctx, int64_t pause_us);
-
-#define PAUSE_MIN_US (HFD_US_PER_S / 5)
-#define PAUSE_MAX_US (5 * HFD_US_PER_S)
-#define SAY_AGAIN_US (30 * HFD_US_PER_S)
-
-/* The wait for a database: it doubles its pauses, and logs each reason once in half a minute. */
-struct wait {
-    struct hfd_settings *settings;
-    int64_t pause_us;
-    int64_t said_us; /* when a reason was logged; 0 = never */
-    char said[256];  /* its beginning */
-};
-
-static void say(struct wait *w, const struct hfd_err *why)
-{
-    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
-    char text[sizeof(w->said)];
-
-    (void)snprintf(text, sizeof(text), "%s", why->msg);
-    if (w->said_us != 0 && strcmp(text, w->said) == 0 && now_us - w->said_us < SAY_AGAIN_US)
-        return;
-    memcpy(w->said, text, sizeof(w->said));
-    w->said_us = now_us;
-    HFD_LOG(HFD_LOG_WARN, "waiting for the database: not ready until it can be reached",
-            HFD_LOG_CSTR("store", hfd_cli_place_text(w->settings)),
-            HFD_LOG_CSTR("error", why->msg));
-}
-
-static enum hfd_exit exit_of(hfd_rc rc)
-{
-    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID || rc == HFD_CORRUPT)
-        return HFD_EXIT_DATA;
-    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
-}
-
-/*
- * Opens the store. While a PostgreSQL database cannot be reached it tries on, and logs the reason.
- * Any other failure ends the attempt: a wrong password, a database without C collation.
- * @param pause  called between two attempts
- * @param out    gives; NULL if `pause` ended the wait
- * @return OK (also with NULL), DATA, INTERNAL
- */
-static enum hfd_exit serve_store_open(struct hfd_settings *settings, hfd_serve_pause_fn *pause,
-                                      void *ctx, struct hfd_store **out, struct hfd_err *err)
-{
-    const struct hfd_store_config config = {
-        .place = hfd_cli_place(settings),
-        .queue_max = (size_t)settings->store_queue_max,
-        .readers = (unsigned)settings->store_readers,
-        .read_timeout_us = settings->store_read_timeout_us,
-        .clock = &hfd_clock_system,
-    };
-    struct wait w = {.settings = settings, .pause_us = PAUSE_MIN_US};
-    hfd_rc rc;
-
-    if (settings->unused_data.len > 0)
-        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
-                HFD_LOG_STR("data", settings->unused_data));
-    for (;;) {
-        rc = hfd_store_open(&config, out, err);
-        if (rc != HFD_AWAY)
-            break;
-        say(&w, err);
-        if (!pause(ctx, w.pause_us))
-            return HFD_EXIT_OK;
-        w.pause_us = 2 * w.pause_us < PAUSE_MAX_US ? 2 * w.pause_us : PAUSE_MAX_US;
-    }
-    if (rc == HFD_OK && w.said_us != 0)
-        HFD_LOG(HFD_LOG_INFO, "the database can be reached",
-                HFD_LOG_CSTR("store", hfd_cli_place_text(settings)));
-    return exit_of(rc);
-}
-
-/* ---- replicas ---- */
-
-/*
- * This server as one of several on a PostgreSQL database (driver/replica/keeper.h). With SQLite
- * there is none. Thread: main.
- */
-
-#define KEY_IDS_MAX 1024
-#define NAME_MAX_BYTES 256
-
-/* The ids of a ring, with commas between them. */
-static void name_keys(const struct hfd_keyring *ring, char out[KEY_IDS_MAX])
-{
-    size_t len = 0;
-
-    out[0] = '\0';
-    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
-        struct hfd_key_view key;
-
-        hfd_keyring_view(ring, i, &key);
-        if (len + sizeof(key.name) + 1 > KEY_IDS_MAX)
-            return;
-        len += (size_t)snprintf(out + len, KEY_IDS_MAX - len, "%s%s", i > 0 ? "," : "", key.name);
-    }
-}
-
-/*
- * Starts the keeper, and gives the driver's fingerprint the epoch of the settings.
- * @param driver  complete
- * @param out     gives; NULL with SQLite
- * @return OK, DATA (the database failed), INTERNAL
- */
-static enum hfd_exit serve_replica_open(const struct hfd_settings *settings,
-                                        struct hfd_driver *driver, struct hfd_store *store,
-                                        struct hfd_keeper **out, struct hfd_err *err)
-{
-    char name[NAME_MAX_BYTES] = "";
-    char key_ids[KEY_IDS_MAX];
-    const struct hfd_keeper_config config = {
-        .store = store,
-        .clock = &hfd_clock_boot,
-        .rng = &hfd_rng_system,
-        .name = name,
-        .schema = (int64_t)hfd_migrations_count,
-        .key_ids = key_ids,
-        .settings = {driver->fleet.settings_fingerprint, hfd_driver_rules_fingerprint(driver)},
-    };
-    hfd_rc rc;
-
-    *out = NULL;
-    if (!hfd_settings_has_postgres(settings) || store == NULL)
-        return HFD_EXIT_OK;
-    if (gethostname(name, sizeof(name) - 1) != 0)
-        name[0] = '\0'; /* it may have written some */
-    name_keys(driver->ring, key_ids);
-    rc = hfd_keeper_start(&config, out, err);
-    if (rc != HFD_OK)
-        return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
-    driver->fleet.settings_fingerprint =
-        hfd_fleet_fingerprint_of_epoch(driver->fleet.settings_fingerprint, hfd_keeper_epoch(*out));
-    return HFD_EXIT_OK;
-}
-
-/* The driver has another key ring. Accepts NULL. */
-static void serve_replica_keys(struct hfd_keeper *keeper, const struct hfd_keyring *ring)
-{
-    char key_ids[KEY_IDS_MAX];
-
-    if (keeper == NULL)
-        return;
-    name_keys(ring, key_ids);
-    hfd_keeper_set_keys(keeper, key_ids);
-}
-
-/*
- * Logs why the store takes no more work. Accepts NULL.
- * @return DATA (the database needs a newer program), INTERNAL (the store failed)
- */
-static enum hfd_exit serve_replica_broken(struct hfd_keeper *keeper)
-{
-    struct hfd_keeper_state state = {.shut_out = false};
-
-    if (keeper != NULL)
-        hfd_keeper_state(keeper, &state);
-    if (state.shut_out) {
-        HFD_LOG(HFD_LOG_ERROR, "stopping: the database needs a newer version of this program");
-        return HFD_EXIT_DATA;
-    }
-    HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
-    return HFD_EXIT_INTERNAL;
-}
-
-/* ---- adapters inside the server ---- */
-
-/* The adapters that run inside `serve`, each with its thread. Thread: main. */
-
-struct hfd_serve_adapters {
-    struct hfd_aging *aging;
-    struct hfd_demo *demo;
-    struct hfd_serve_hypershift hypershift; /* opened and closed by its own functions */
-};
-
-struct hfd_serve_adapters_parts {
-    const struct hfd_settings *settings;
-    struct hfd_store *store;
-    const struct hfd_driver *driver;
-    const struct hfd_clock *clock;
-    struct hfd_keeper *keeper; /* NULL = the only server */
-};
-
-static hfd_rc start_aging(struct hfd_serve_adapters *a, const struct hfd_serve_adapters_parts *p,
-                          struct hfd_err *err)
-{
-    const struct hfd_aging_config config = {
-        .store = p->store,
-        .keeper = p->keeper,
-        .driver = p->driver,
-        .clock = p->clock,
-        .folder = p->keeper == NULL ? p->settings->data.p : NULL,
-    };
-
-    return hfd_aging_start(&config, &a->aging, err);
-}
-
-static hfd_rc start_demo(struct hfd_serve_adapters *a, const struct hfd_serve_adapters_parts *p,
-                         struct hfd_err *err)
-{
-    const struct hfd_demo_config config = {
-        .store = p->store,
-        .keeper = p->keeper,
-        .driver = p->driver,
-        .clock = p->clock,
-        .total_us = p->settings->demo_us,
-    };
-
-    return config.total_us >= 0 ? hfd_demo_start(&config, &a->demo, err) : HFD_OK;
-}
-
-static void serve_adapters_stop(struct hfd_serve_adapters *a);
-
-/*
- * Starts those that the settings turn on. If one does not start, stops the others.
- * @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM
- */
-static hfd_rc serve_adapters_start(struct hfd_serve_adapters *a,
-                                   const struct hfd_serve_adapters_parts *p, struct hfd_err *err)
-{
-    const struct hfd_serve_hypershift_parts parts = {p->store, p->driver, p->clock, p->keeper};
-    hfd_rc rc = start_aging(a, p, err);
-
-    if (rc == HFD_OK)
-        rc = start_demo(a, p, err);
-    if (rc == HFD_OK)
-        rc = hfd_serve_hypershift_start(&a->hypershift, &parts, err);
-    if (rc != HFD_OK)
-        serve_adapters_stop(a);
-    return rc;
-}
-
-/* Stops them. */
-static void serve_adapters_stop(struct hfd_serve_adapters *a)
-{
-    hfd_serve_hypershift_stop(&a->hypershift);
-    hfd_demo_stop(&a->demo);
-    hfd_aging_stop(&a->aging);
-}
-
 /* ---- the server's parts ---- */
 
 #define WATCH_MS 2000 /* how often files that may change are looked at */
@@ -314,7 +65,9 @@ struct serve {
     struct hfd_serve_remote remote;
     struct hfd_app app;
     struct hfd_server *server;
-    struct hfd_serve_adapters adapters;
+    struct hfd_aging *aging;
+    struct hfd_demo *demo;
+    struct hfd_serve_hypershift hypershift;
     enum hfd_exit status; /* exit status so far */
     bool ended;           /* by a signal, before all parts were open */
     struct stat config_seen, files_seen[HFD_SETTING_COUNT]; /* of files that are read once */
@@ -549,12 +302,12 @@ static void close_keys(struct serve *s)
 
 static enum hfd_exit open_hypershift(struct serve *s, struct hfd_err *err)
 {
-    return exit_of_look(hfd_serve_hypershift_open(&s->adapters.hypershift, s->settings, err));
+    return exit_of_look(hfd_serve_hypershift_open(&s->hypershift, s->settings, err));
 }
 
 static void close_hypershift(struct serve *s)
 {
-    hfd_serve_hypershift_close(&s->adapters.hypershift);
+    hfd_serve_hypershift_close(&s->hypershift);
 }
 
 static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
@@ -562,7 +315,7 @@ static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
     hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
 
     if (rc == HFD_OK)
-        rc = hfd_serve_hypershift_add(&s->adapters.hypershift, s->settings, &s->driver, err);
+        rc = hfd_serve_hypershift_add(&s->hypershift, s->settings, &s->driver, err);
     if (rc == HFD_OK)
         hfd_driver_complete(&s->driver);
 
@@ -581,9 +334,8 @@ static void on_broken(void *ctx)
 }
 
 /* Waits for a time, or for a signal that ends the server. */
-static bool pause_start(void *ctx, int64_t pause_us)
+static bool pause_start(struct serve *s, int64_t pause_us)
 {
-    struct serve *s = ctx;
     struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
 
     if (poll(&fd, 1, (int)(pause_us / 1000)) == 1)
@@ -601,13 +353,77 @@ static void close_early(struct serve *s)
     hfd_serve_early_close(&s->early);
 }
 
+#define PAUSE_MIN_US (HFD_US_PER_S / 5)
+#define PAUSE_MAX_US (5 * HFD_US_PER_S)
+#define SAY_AGAIN_US (30 * HFD_US_PER_S)
+
+/* The wait for a database: it doubles its pauses, and logs each reason once in half a minute. */
+struct wait {
+    struct hfd_settings *settings;
+    int64_t pause_us;
+    int64_t said_us; /* when a reason was logged; 0 = never */
+    char said[256];  /* its beginning */
+};
+
+static void say(struct wait *w, const struct hfd_err *why)
+{
+    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+    char text[sizeof(w->said)];
+
+    (void)snprintf(text, sizeof(text), "%s", why->msg);
+    if (w->said_us != 0 && strcmp(text, w->said) == 0 && now_us - w->said_us < SAY_AGAIN_US)
+        return;
+    memcpy(w->said, text, sizeof(w->said));
+    w->said_us = now_us;
+    HFD_LOG(HFD_LOG_WARN, "waiting for the database: not ready until it can be reached",
+            HFD_LOG_CSTR("store", hfd_cli_place_text(w->settings)),
+            HFD_LOG_CSTR("error", why->msg));
+}
+
+static enum hfd_exit exit_of(hfd_rc rc)
+{
+    if (rc == HFD_CONFLICT || rc == HFD_IO || rc == HFD_INVALID || rc == HFD_CORRUPT)
+        return HFD_EXIT_DATA;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+/*
+ * Opens the store. While a PostgreSQL database cannot be reached it tries on, and logs the reason.
+ * Any other failure ends the attempt: a wrong password, a database without C collation. There is no
+ * store if a signal ends the wait.
+ */
 static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
 {
-    const enum hfd_exit status = serve_store_open(s->settings, pause_start, s, &s->store, err);
+    const struct hfd_settings *settings = s->settings;
+    const struct hfd_store_config config = {
+        .place = hfd_cli_place(settings),
+        .queue_max = (size_t)settings->store_queue_max,
+        .readers = (unsigned)settings->store_readers,
+        .read_timeout_us = settings->store_read_timeout_us,
+        .clock = &hfd_clock_system,
+    };
+    struct wait w = {.settings = s->settings, .pause_us = PAUSE_MIN_US};
+    hfd_rc rc;
 
-    if (s->store != NULL)
-        hfd_store_on_broken(s->store, on_broken, s);
-    return status;
+    if (settings->unused_data.len > 0)
+        HFD_LOG(HFD_LOG_INFO, "the folder of HFD_DATA is not used: the store is PostgreSQL",
+                HFD_LOG_STR("data", settings->unused_data));
+    for (;;) {
+        rc = hfd_store_open(&config, &s->store, err);
+        if (rc != HFD_AWAY)
+            break;
+        say(&w, err);
+        if (!pause_start(s, w.pause_us))
+            return HFD_EXIT_OK;
+        w.pause_us = 2 * w.pause_us < PAUSE_MAX_US ? 2 * w.pause_us : PAUSE_MAX_US;
+    }
+    if (rc != HFD_OK)
+        return exit_of(rc);
+    if (w.said_us != 0)
+        HFD_LOG(HFD_LOG_INFO, "the database can be reached",
+                HFD_LOG_CSTR("store", hfd_cli_place_text(s->settings)));
+    hfd_store_on_broken(s->store, on_broken, s);
+    return HFD_EXIT_OK;
 }
 
 static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
@@ -615,9 +431,87 @@ static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
     return hfd_serve_keys_exit(hfd_serve_keys_check(&s->keys, s->store, err));
 }
 
+#define KEY_IDS_MAX 1024
+#define NAME_MAX_BYTES 256
+
+/* The ids of a ring, with commas between them. */
+static void name_keys(const struct hfd_keyring *ring, char out[KEY_IDS_MAX])
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
+        struct hfd_key_view key;
+
+        hfd_keyring_view(ring, i, &key);
+        if (len + sizeof(key.name) + 1 > KEY_IDS_MAX)
+            return;
+        len += (size_t)snprintf(out + len, KEY_IDS_MAX - len, "%s%s", i > 0 ? "," : "", key.name);
+    }
+}
+
+/*
+ * Starts the keeper, and gives the driver's fingerprint the epoch of the settings: this server is
+ * one of several on a PostgreSQL database (driver/replica/keeper.h). With SQLite there is none.
+ * @return OK, DATA (the database failed), INTERNAL
+ */
 static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
 {
-    return serve_replica_open(s->settings, &s->driver, s->store, &s->keeper, err);
+    char name[NAME_MAX_BYTES] = "";
+    char key_ids[KEY_IDS_MAX];
+    struct hfd_fleet *const fleet = &s->driver.fleet;
+    const struct hfd_keeper_config config = {
+        .store = s->store,
+        .clock = &hfd_clock_boot,
+        .rng = &hfd_rng_system,
+        .name = name,
+        .schema = (int64_t)hfd_migrations_count,
+        .key_ids = key_ids,
+        .settings = {fleet->settings_fingerprint, hfd_driver_rules_fingerprint(&s->driver)},
+    };
+    hfd_rc rc;
+
+    if (!hfd_settings_has_postgres(s->settings) || s->store == NULL)
+        return HFD_EXIT_OK;
+    if (gethostname(name, sizeof(name) - 1) != 0)
+        name[0] = '\0'; /* it may have written some */
+    name_keys(s->driver.ring, key_ids);
+    rc = hfd_keeper_start(&config, &s->keeper, err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
+    fleet->settings_fingerprint =
+        hfd_fleet_fingerprint_of_epoch(fleet->settings_fingerprint, hfd_keeper_epoch(s->keeper));
+    return HFD_EXIT_OK;
+}
+
+/* The driver has another key ring: the other replicas and the work of a rotation learn it. */
+static void tell_of_keys(struct serve *s)
+{
+    char key_ids[KEY_IDS_MAX];
+
+    if (s->keeper != NULL) {
+        name_keys(s->driver.ring, key_ids);
+        hfd_keeper_set_keys(s->keeper, key_ids);
+    }
+    hfd_serve_reseal_wake(s->reseal);
+}
+
+/*
+ * Logs why the store takes no more work.
+ * @return DATA (the database needs a newer program), INTERNAL (the store failed)
+ */
+static enum hfd_exit say_broken(const struct serve *s)
+{
+    struct hfd_keeper_state state = {.shut_out = false};
+
+    if (s->keeper != NULL)
+        hfd_keeper_state(s->keeper, &state);
+    if (state.shut_out) {
+        HFD_LOG(HFD_LOG_ERROR, "stopping: the database needs a newer version of this program");
+        return HFD_EXIT_DATA;
+    }
+    HFD_LOG(HFD_LOG_ERROR, "stopping: the store failed; a restart recovers what was acknowledged");
+    return HFD_EXIT_INTERNAL;
 }
 
 static void close_replica(struct serve *s)
@@ -711,17 +605,41 @@ static void stop_server(struct serve *s)
     hfd_server_stop(s->server);
 }
 
-static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
-{
-    const struct hfd_serve_adapters_parts parts = {s->settings, s->store, &s->driver, s->clock,
-                                                   s->keeper};
-
-    return exit_of_look(serve_adapters_start(&s->adapters, &parts, err));
-}
-
 static void stop_adapters(struct serve *s)
 {
-    serve_adapters_stop(&s->adapters);
+    hfd_serve_hypershift_stop(&s->hypershift);
+    hfd_demo_stop(&s->demo);
+    hfd_aging_stop(&s->aging);
+}
+
+/* Starts the adapters inside the server, each with its thread. If one does not start, stops the
+ * others. */
+static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
+{
+    const struct hfd_aging_config aging = {
+        .store = s->store,
+        .keeper = s->keeper,
+        .driver = &s->driver,
+        .clock = s->clock,
+        .folder = s->keeper == NULL ? s->settings->data.p : NULL,
+    };
+    const struct hfd_demo_config demo = {
+        .store = s->store,
+        .keeper = s->keeper,
+        .driver = &s->driver,
+        .clock = s->clock,
+        .total_us = s->settings->demo_us,
+    };
+    const struct hfd_serve_hypershift_parts parts = {s->store, &s->driver, s->clock, s->keeper};
+    hfd_rc rc = hfd_aging_start(&aging, &s->aging, err);
+
+    if (rc == HFD_OK && demo.total_us >= 0)
+        rc = hfd_demo_start(&demo, &s->demo, err);
+    if (rc == HFD_OK)
+        rc = hfd_serve_hypershift_start(&s->hypershift, &parts, err);
+    if (rc != HFD_OK)
+        stop_adapters(s);
+    return exit_of_look(rc);
 }
 
 /* --- the whole --- */
@@ -773,11 +691,10 @@ static void reload(struct serve *s)
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
-    hfd_serve_hypershift_reload(&s->adapters.hypershift);
+    hfd_serve_hypershift_reload(&s->hypershift);
     hfd_server_watch(s->server, true);
     hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
-    serve_replica_keys(s->keeper, s->driver.ring);
-    hfd_serve_reseal_wake(s->reseal);
+    tell_of_keys(s);
     hfd_serve_notify_ready(&s->notify);
 }
 
@@ -786,10 +703,8 @@ static void watch_files(struct serve *s)
 {
     hfd_server_watch(s->server, false);
     if (hfd_settings_has_postgres(s->settings) &&
-        hfd_serve_keys_look(&s->keys, s->store, &s->driver)) {
-        serve_replica_keys(s->keeper, s->driver.ring);
-        hfd_serve_reseal_wake(s->reseal);
-    }
+        hfd_serve_keys_look(&s->keys, s->store, &s->driver))
+        tell_of_keys(s);
 }
 
 /* Handles one signal. Returns it if it ends the server, else 0. */
@@ -822,7 +737,7 @@ static uint32_t wait_for_the_end(struct serve *s)
             return 0;
         }
         if (fds[1].revents != 0) {
-            s->status = serve_replica_broken(s->keeper);
+            s->status = say_broken(s);
             return 0;
         }
         if (fds[0].revents != 0)

@@ -21,6 +21,7 @@ static void add_name(struct hfd_buf *b, const char *name)
     hfd_buf_addf(b, ",\"%s\":", name);
 }
 
+/* Each adds a member; without a value it is null. */
 static void add_text(struct hfd_buf *b, const char *name, hfd_slice text)
 {
     add_name(b, name);
@@ -35,6 +36,15 @@ static void add_time(struct hfd_buf *b, const char *name, int64_t at_us)
     add_name(b, name);
     if (at_us != 0)
         hfd_buf_json_time(b, at_us);
+    else
+        hfd_buf_lit(b, "null");
+}
+
+static void add_number_if(struct hfd_buf *b, const char *name, bool known, int64_t value)
+{
+    add_name(b, name);
+    if (known)
+        hfd_buf_i64(b, value);
     else
         hfd_buf_lit(b, "null");
 }
@@ -56,7 +66,7 @@ static void add_bool(struct hfd_buf *b, const char *name, bool value)
 
 static void add_number(struct hfd_buf *b, const char *name, int64_t value)
 {
-    hfd_buf_addf(b, ",\"%s\":%lld", name, (long long)value);
+    add_number_if(b, name, true, value);
 }
 
 /* A number of the history: a text, as clients read numbers of that size inexactly. */
@@ -141,11 +151,7 @@ static void add_entry(struct hfd_buf *b, const struct hfd_history_row *row)
     add_text(b, "to", hfd_slice_of(hfd_state_name(hfd_state_known(row->to))));
     add_seq(b, "instance", row->instance);
     add_text(b, "incarnation", row->incarnation);
-    add_name(b, "generation");
-    if (row->generation != 0)
-        hfd_buf_i64(b, row->generation);
-    else
-        hfd_buf_lit(b, "null");
+    add_number_if(b, "generation", row->generation != 0, row->generation);
     add_text(b, "message", row->text);
 }
 
@@ -244,11 +250,7 @@ static void add_adapter(struct hfd_buf *b, const struct hfd_detail_adapter *a)
     add_text(b, "status", hfd_slice_of(a->reported ? hfd_status_name(a->status) : ""));
     add_text(b, "reason", a->reason);
     add_text(b, "message", a->message);
-    add_name(b, "observed_generation");
-    if (a->reported)
-        hfd_buf_i64(b, a->generation);
-    else
-        hfd_buf_lit(b, "null");
+    add_number_if(b, "observed_generation", a->reported, a->generation);
     add_time(b, "last_report_time", a->reported_us);
     add_time(b, "since", a->since_us);
     add_duration(b, "took_seconds", a->took_us);
@@ -304,156 +306,125 @@ static void detail_format(struct hfd_buf *b, const struct hfd_detail *d)
 
 #define SIZE_DEFAULT 100
 
-/* One parameter on its way into the query. */
+/* A query that is read. */
 struct reading {
     struct hfd_arena *mem;
     struct hfd_err *err;
-    union {
-        struct hfd_overview_query *list;
-        struct hfd_feed_query *feed;
-    } out;
+    void *out;       /* struct hfd_overview_query or struct hfd_feed_query */
     hfd_slice after; /* of a list: read when all else is */
 };
 
+/* A parameter. */
 struct param {
     const char *name;
     bool repeated;
-    hfd_rc (*take)(struct reading *r, hfd_slice value);
+    hfd_rc (*take)(struct reading *r, const struct param *p, hfd_slice value);
+    size_t offset; /* of its member in the query */
 };
 
-static hfd_rc take_size(struct reading *r, hfd_slice value, size_t *out)
+static void *member_of(const struct reading *r, const struct param *p)
+{
+    return (char *)r->out + p->offset;
+}
+
+static hfd_rc take_size(struct reading *r, const struct param *p, hfd_slice value)
 {
     int64_t size;
 
     if (hfd_parse_i64(value, 1, HFD_OVERVIEW_SIZE_MAX, &size, NULL) != HFD_OK)
         return hfd_fail_field(r->err, HFD_INVALID, "size",
                               "size must be an integer between 1 and %d", HFD_OVERVIEW_SIZE_MAX);
-    *out = (size_t)size;
+    *(size_t *)member_of(r, p) = (size_t)size;
+    return HFD_OK;
+}
+
+static hfd_rc take_text(struct reading *r, const struct param *p, hfd_slice value)
+{
+    *(hfd_slice *)member_of(r, p) = value;
+    return HFD_OK;
+}
+
+static hfd_rc take_bool(struct reading *r, const struct param *p, hfd_slice value)
+{
+    if (!hfd_slice_is(value, "true") && !hfd_slice_is(value, "false"))
+        return hfd_fail_field(r->err, HFD_INVALID, p->name, "%s must be true or false", p->name);
+    *(bool *)member_of(r, p) = hfd_slice_is(value, "true");
     return HFD_OK;
 }
 
 /* ---- parameters of the list ---- */
 
-static hfd_rc take_state(struct reading *r, hfd_slice value)
+static hfd_rc take_state(struct reading *r, const struct param *p, hfd_slice value)
 {
     for (int s = HFD_STATE_CREATING; s < HFD_STATE_COUNT; s++)
         if (hfd_slice_is(value, hfd_state_name((enum hfd_state)s))) {
-            r->out.list->states |= 1u << s;
+            ((struct hfd_overview_query *)r->out)->states |= 1u << s;
             return HFD_OK;
         }
-    return hfd_fail_field(r->err, HFD_INVALID, "state",
+    return hfd_fail_field(r->err, HFD_INVALID, p->name,
                           "state must be creating, updating, ready, failed or deleting; repeat it "
                           "for more than one");
 }
 
-static hfd_rc take_type(struct reading *r, hfd_slice value)
+static hfd_rc take_label(struct reading *r, const struct param *p, hfd_slice value)
 {
-    r->out.list->type = value;
-    return HFD_OK;
-}
-
-static hfd_rc take_search(struct reading *r, hfd_slice value)
-{
-    r->out.list->search = value;
-    return HFD_OK;
-}
-
-static hfd_rc take_label(struct reading *r, hfd_slice value)
-{
-    struct hfd_overview_query *q = r->out.list;
+    struct hfd_overview_query *q = r->out;
     const char *eq = value.len > 0 ? memchr(value.p, '=', value.len) : NULL;
     const size_t len = eq != NULL ? (size_t)(eq - value.p) : 0;
 
     if (len == 0)
-        return hfd_fail_field(r->err, HFD_INVALID, "label",
+        return hfd_fail_field(r->err, HFD_INVALID, p->name,
                               "label must be KEY=VALUE, as label=team=red");
     if (q->label_count == HFD_OVERVIEW_LABELS_MAX)
-        return hfd_fail_field(r->err, HFD_INVALID, "label", "label can be given %d times at most",
+        return hfd_fail_field(r->err, HFD_INVALID, p->name, "label can be given %d times at most",
                               HFD_OVERVIEW_LABELS_MAX);
     q->labels[q->label_count++] =
         (struct hfd_overview_label){.key = {value.p, len}, .value = {eq + 1, value.len - len - 1}};
     return HFD_OK;
 }
 
-static hfd_rc take_bool(struct reading *r, const char *name, hfd_slice value, bool *out)
-{
-    if (!hfd_slice_is(value, "true") && !hfd_slice_is(value, "false"))
-        return hfd_fail_field(r->err, HFD_INVALID, name, "%s must be true or false", name);
-    *out = hfd_slice_is(value, "true");
-    return HFD_OK;
-}
-
-static hfd_rc take_stuck(struct reading *r, hfd_slice value)
-{
-    return take_bool(r, "stuck", value, &r->out.list->stuck);
-}
-
-static hfd_rc take_degraded(struct reading *r, hfd_slice value)
-{
-    return take_bool(r, "degraded", value, &r->out.list->degraded);
-}
-
-static hfd_rc take_who(struct reading *r, hfd_slice value)
-{
-    r->out.list->who = value;
-    return HFD_OK;
-}
-
-static hfd_rc take_reason(struct reading *r, hfd_slice value)
-{
-    r->out.list->reason = value;
-    return HFD_OK;
-}
-
-static hfd_rc take_order(struct reading *r, hfd_slice value)
+static hfd_rc take_order(struct reading *r, const struct param *p, hfd_slice value)
 {
     for (int o = 0; o < HFD_ORDERS; o++)
         if (hfd_slice_is(value, hfd_overview_order_name((enum hfd_overview_order)o))) {
-            r->out.list->order = (enum hfd_overview_order)o;
+            ((struct hfd_overview_query *)r->out)->order = (enum hfd_overview_order)o;
             return HFD_OK;
         }
-    return hfd_fail_field(r->err, HFD_INVALID, "order", "order must be trouble, created or name");
+    return hfd_fail_field(r->err, HFD_INVALID, p->name, "order must be trouble, created or name");
 }
 
-static hfd_rc take_list_size(struct reading *r, hfd_slice value)
+static hfd_rc take_list_after(struct reading *r, const struct param *p, hfd_slice value)
 {
-    return take_size(r, value, &r->out.list->size);
-}
-
-static hfd_rc take_list_after(struct reading *r, hfd_slice value)
-{
+    (void)p;
     r->after = value;
     return HFD_OK;
 }
 
+#define AT(member) offsetof(struct hfd_overview_query, member)
 static const struct param list_params[] = {
-    {"state", true, take_state},       {"type", false, take_type},
-    {"search", false, take_search},    {"label", true, take_label},
-    {"stuck", false, take_stuck},      {"degraded", false, take_degraded},
-    {"who", false, take_who},          {"reason", false, take_reason},
-    {"order", false, take_order},      {"size", false, take_list_size},
-    {"after", false, take_list_after},
+    {"state", true, take_state, 0},           {"type", false, take_text, AT(type)},
+    {"search", false, take_text, AT(search)}, {"label", true, take_label, 0},
+    {"stuck", false, take_bool, AT(stuck)},   {"degraded", false, take_bool, AT(degraded)},
+    {"who", false, take_text, AT(who)},       {"reason", false, take_text, AT(reason)},
+    {"order", false, take_order, 0},          {"size", false, take_size, AT(size)},
+    {"after", false, take_list_after, 0},
 };
+#undef AT
 
 /* ---- parameters of the feed ---- */
 
-static hfd_rc take_feed_size(struct reading *r, hfd_slice value)
+static hfd_rc take_feed_after(struct reading *r, const struct param *p, hfd_slice value)
 {
-    return take_size(r, value, &r->out.feed->size);
-}
-
-static hfd_rc take_feed_after(struct reading *r, hfd_slice value)
-{
-    if (hfd_parse_i64(value, 0, INT64_MAX, &r->out.feed->after, NULL) != HFD_OK)
-        return hfd_fail_field(r->err, HFD_INVALID, "after",
+    if (hfd_parse_i64(value, 0, INT64_MAX, member_of(r, p), NULL) != HFD_OK)
+        return hfd_fail_field(r->err, HFD_INVALID, p->name,
                               "after must be `next` of an earlier answer; leave it out to begin "
                               "with the oldest event");
     return HFD_OK;
 }
 
 static const struct param feed_params[] = {
-    {"size", false, take_feed_size},
-    {"after", false, take_feed_after},
+    {"size", false, take_size, offsetof(struct hfd_feed_query, size)},
+    {"after", false, take_feed_after, offsetof(struct hfd_feed_query, after)},
 };
 
 /* ---- parameters ---- */
@@ -485,7 +456,7 @@ static hfd_rc take_one(struct reading *r, const struct params *known, unsigned *
         if (!p->repeated && (*seen & 1u << i) != 0)
             return hfd_fail_field(r->err, HFD_INVALID, p->name, "%s is given twice", p->name);
         *seen |= 1u << i;
-        return p->take(r, given->value);
+        return p->take(r, p, given->value);
     }
     return fail_unknown(given->name, known, r->err);
 }
@@ -510,7 +481,7 @@ hfd_rc hfd_overview_query_read(hfd_slice query, struct hfd_arena *mem,
     static const struct params known = {
         list_params, sizeof(list_params) / sizeof(list_params[0]),
         "it takes state, type, search, label, stuck, degraded, who, reason, order, size and after"};
-    struct reading r = {.mem = mem, .err = err, .out.list = out};
+    struct reading r = {.mem = mem, .err = err, .out = out};
     hfd_rc rc;
 
     *out = (struct hfd_overview_query){.size = SIZE_DEFAULT};
@@ -523,7 +494,7 @@ hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_fe
 {
     static const struct params known = {feed_params, sizeof(feed_params) / sizeof(feed_params[0]),
                                         "it takes after and size"};
-    struct reading r = {.mem = mem, .err = err, .out.feed = out};
+    struct reading r = {.mem = mem, .err = err, .out = out};
 
     *out = (struct hfd_feed_query){.size = SIZE_DEFAULT, .before = INT64_MAX};
     return read_all(&r, query, &known);

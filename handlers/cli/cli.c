@@ -4,7 +4,9 @@
 #include "driver/base/check.h"
 #include "driver/base/file.h"
 #include "driver/base/foreign.h"
+#include "driver/base/jsonx.h"
 #include "driver/base/pgurl.h"
+#include "handlers/cli/ask.h"
 #include "handlers/http/server.h"
 #include "store/sqlite/folder.h"
 
@@ -39,6 +41,28 @@ enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char
     print_line(command[0] != '\0' ? "hyperfleet-driver " : "hyperfleet-driver", command, fmt, ap);
     va_end(ap);
     return status;
+}
+
+enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_err *err)
+{
+    return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, command, "%s",
+                        err->msg);
+}
+
+enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_client_answer *answer,
+                              bool has_token)
+{
+    const char *message = NULL;
+    json_t *doc = NULL;
+
+    if (hfd_json_parse(hfd_buf_slice(&answer->body), &doc, NULL) == HFD_OK)
+        message = json_string_value(json_object_get(doc, "message"));
+    if (answer->status == 401 && !has_token)
+        message = HFD_CLI_LOGIN_TEXT("admin");
+    (void)hfd_cli_fail(HFD_EXIT_CUT_SHORT, command, "the server answers %d: %s", answer->status,
+                       message != NULL ? message : "is this the URL of its ops listener?");
+    json_decref(doc);
+    return HFD_EXIT_CUT_SHORT;
 }
 
 void hfd_cli_say(const char *fmt, ...)
@@ -176,10 +200,10 @@ hfd_rc hfd_cli_need(const struct hfd_settings *s, enum hfd_setting which, struct
     if (!hfd_settings_has_postgres(s) || (keys ? s->keys.len : s->auth_tokens_file.len) > 0)
         return HFD_OK;
     if (keys)
-        return hfd_settings_refuse(s, which, err,
-                                   "expected the file of the key ring with a PostgreSQL store; "
-                                   "`hyperfleet-driver keygen --keys FILE` makes one, once for all "
-                                   "replicas");
+        return hfd_settings_refuse(
+            s, which, err,
+            "expected the file of the key ring with a PostgreSQL store; `hyperfleet-driver keygen "
+            "--keys FILE` makes one, once for all replicas");
     return hfd_settings_refuse(s, which, err,
                                "expected the file of the tokens with a PostgreSQL store");
 }

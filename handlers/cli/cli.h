@@ -104,6 +104,17 @@ HFD_COMMAND_LIST(HFD_COMMAND_FN_)
 enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** The same with the message of an error. @return INTERNAL (NOMEM); USAGE for other results */
+enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_err *err);
+
+struct hfd_client_answer;
+/**
+ * Fails as the ops listener of a server answers with another status than 200.
+ * @return CUT_SHORT
+ */
+enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_client_answer *answer,
+                              bool has_token);
+
 /** Prints a message on stderr, in the same way. */
 void hfd_cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -211,11 +211,6 @@ static void close_parts(struct adapter *a)
         (void)close(a->signal_fd);
 }
 
-static enum hfd_exit exit_of(hfd_rc rc)
-{
-    return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE;
-}
-
 /* The listener comes first: while the API is asked whose it is, probes are answered. */
 static enum hfd_exit open_ops(struct adapter *a)
 {
@@ -224,7 +219,8 @@ static enum hfd_exit open_ops(struct adapter *a)
 
     if (rc == HFD_OK)
         return HFD_EXIT_OK;
-    return hfd_cli_fail(rc == HFD_IO ? HFD_EXIT_ADDRESS : exit_of(rc), "adapter", "%s", err.msg);
+    return rc == HFD_IO ? hfd_cli_fail(HFD_EXIT_ADDRESS, "adapter", "%s", err.msg)
+                        : hfd_cli_fail_rc(rc, "adapter", &err);
 }
 
 static void run_until_signal(struct adapter *a)
@@ -258,7 +254,7 @@ static enum hfd_exit run(struct adapter *a)
     if (rc == HFD_OK)
         rc = open_parts(a, &err);
     if (rc != HFD_OK)
-        return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
+        return hfd_cli_fail_rc(rc, "adapter", &err);
     status = open_ops(a);
     if (status == HFD_EXIT_OK)
         status = check_api(a, &stop);
@@ -268,7 +264,7 @@ static enum hfd_exit run(struct adapter *a)
     rc = hfd_serve_hypershift_begin(&a->hypershift, &a->steady.clock, a->settings->remote_watch_us,
                                     &err);
     if (rc != HFD_OK)
-        return hfd_cli_fail(exit_of(rc), "adapter", "%s", err.msg);
+        return hfd_cli_fail_rc(rc, "adapter", &err);
     run_until_signal(a);
     return HFD_EXIT_OK;
 }

@@ -276,10 +276,9 @@ static enum hfd_exit client_command_run(struct hfd_client_command *c, struct hfd
                       : hfd_order_send(&driver, &step->request, &a, &err);
     hfd_progress_end(&view);
     if (a.cookie_flaw[0] != '\0' && !c->told_of_cookie)
-        hfd_cli_say(
-            "hyperfleet-driver %s: warning: the driver has taken the request, but its cookie "
-            "is not kept: %s",
-            c->name, a.cookie_flaw);
+        hfd_cli_say("hyperfleet-driver %s: warning: the driver has taken the request, but its "
+                    "cookie is not kept: %s",
+                    c->name, a.cookie_flaw);
     c->told_of_cookie = c->told_of_cookie || a.cookie_flaw[0] != '\0';
     c->under_way = rc == HFD_OK && a.http.status == 202;
     status = rc == HFD_OK ? client_command_finish(c, &a, step) : client_command_fail(c, rc, &err);

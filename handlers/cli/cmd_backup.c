@@ -10,7 +10,6 @@
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
 #include "driver/base/file.h"
-#include "driver/base/jsonx.h"
 #include "driver/base/steady.h"
 #include "driver/core/backup_note.h"
 #include "driver/core/keyring.h"
@@ -365,21 +364,6 @@ static hfd_rc finish_file(struct backup *r, struct hfd_arena *mem, struct hfd_ba
 
 /* ---- backup: the request ---- */
 
-static enum hfd_exit refused(const struct hfd_client_answer *answer, bool has_token)
-{
-    const char *message = NULL;
-    json_t *doc = NULL;
-
-    if (hfd_json_parse(hfd_buf_slice(&answer->body), &doc, NULL) == HFD_OK)
-        message = json_string_value(json_object_get(doc, "message"));
-    if (answer->status == 401 && !has_token)
-        message = HFD_CLI_LOGIN_TEXT("admin");
-    (void)hfd_cli_fail(HFD_EXIT_CUT_SHORT, "backup", "the server answers %d: %s", answer->status,
-                       message != NULL ? message : "is this the URL of its ops listener?");
-    json_decref(doc);
-    return HFD_EXIT_CUT_SHORT;
-}
-
 static enum hfd_exit receive(struct backup *r, struct hfd_client_http *http,
                              const struct hfd_client_config *config)
 {
@@ -396,7 +380,7 @@ static enum hfd_exit receive(struct backup *r, struct hfd_client_http *http,
     else if (answer->status == 0)
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, "backup", "%s: %s", config->url, answer->why);
     else if (answer->status != 200)
-        status = refused(answer, config->token_file != NULL);
+        status = hfd_cli_refused("backup", answer, config->token_file != NULL);
     hfd_client_answer_fini(&r->answer);
     return status;
 }
@@ -418,8 +402,7 @@ static enum hfd_exit fetch(struct backup *r)
     if (rc == HFD_OK)
         rc = hfd_client_open(&server.config, &http, &err);
     if (rc != HFD_OK)
-        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "backup", "%s",
-                            err.msg);
+        return hfd_cli_fail_rc(rc, "backup", &err);
     status = receive(r, http, &server.config);
     hfd_client_close(&http);
     return status;
@@ -810,9 +793,8 @@ static enum hfd_exit set_clock(struct restore *r)
     hfd_steady_init(&clock, &hfd_clock_boot);
     rc = hfd_steady_resume(&clock, path, &err);
     if (rc == HFD_OK && !hfd_steady_reach(&clock, r->note.clock_us))
-        (void)fprintf(stderr,
-                      "hyperfleet-driver restore: the clock of this machine is years behind the "
-                      "backup: set it right before the server starts\n");
+        (void)fprintf(stderr, "hyperfleet-driver restore: the clock of this machine is years "
+                              "behind the backup: set it right before the server starts\n");
     if (rc == HFD_OK)
         rc = hfd_steady_save(&clock, path, &err);
     return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, path, err.msg);
@@ -869,19 +851,18 @@ static enum hfd_exit report_restore(const struct restore *r)
 
     add_facts(&b, hfd_cli_place_text(r->settings), "restored ", &r->note, taken);
     hfd_buf_addf(&b, "\nThe backup lacks all changes after %s:\n", taken);
-    hfd_buf_lit(&b,
-                "* A resource that was ordered later comes back by its cookie, with the next PUT "
-                "of its orchestrator.\n");
+    hfd_buf_lit(&b, "* A resource that was ordered later comes back by its cookie, with the next "
+                    "PUT of its orchestrator.\n");
     hfd_buf_lit(&b, "* Until then its clusters at a remote HyperFleet, or made through HyperShift, "
                     "are orphans.\n"
                     "  List them: hyperfleet-driver doctor.\n");
-    hfd_buf_lit(&b, "* A resource that was changed later has its earlier order until the next "
-                    "PUT.\n");
+    hfd_buf_lit(&b,
+                "* A resource that was changed later has its earlier order until the next PUT.\n");
     hfd_buf_lit(&b, "* A resource that was deleted later is back: delete it again.\n");
     if (r->ring == NULL)
         hfd_buf_addf(&b,
-                     "There is no key ring: make one with `hyperfleet-driver keygen --keys "
-                     "%s` before the start.\n",
+                     "There is no key ring: make one with `hyperfleet-driver keygen --keys %s` "
+                     "before the start.\n",
                      r->keys_path);
     return hfd_cli_print("restore", &b);
 }

@@ -88,8 +88,7 @@ static enum hfd_exit check(struct hfd_settings *s)
     if (rc == HFD_OK)
         rc = look(s, &err);
     if (rc != HFD_OK)
-        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "config check",
-                            "%s", err.msg);
+        return hfd_cli_fail_rc(rc, "config check", &err);
     hfd_buf_init(&b, OUTPUT_MAX);
     hfd_buf_lit(&b, "ok\n");
     return hfd_cli_print("config check", &b);

@@ -2,7 +2,10 @@
  * hyperfleet-driver doctor: checks settings, key ring, data and remote, and lists orphans. It asks
  * a running server through its ops listener. It reads the data of a stopped server itself, under
  * the lock of the server. The database recovers first, as at a start. It changes no rows. With an
- * address it asks that server alone. Thread: main.
+ * address it asks that server alone.
+ *
+ * hyperfleet-driver health: asks the running server whether it lives, or is ready, as a probe in an
+ * image without curl. Thread: main.
  */
 #include "driver/backend/embedded.h"
 #include "driver/backend/mirror.h"
@@ -74,8 +77,7 @@ static void say_tls(struct visit *v, const struct hfd_client_answer *a)
             hfd_doctor_say(v->lines, "tls", true, "none at %s", v->url);
         else
             hfd_doctor_say(v->lines, "tls", false,
-                           "none at %s: everyone on the way can read the "
-                           "token; use an https URL",
+                           "none at %s: everyone on the way can read the token; use an https URL",
                            v->url);
         return;
     }
@@ -109,8 +111,7 @@ static void say_clock(struct visit *v, const struct hfd_client_answer *a, int64_
         off_s = at_s - now_us / HFD_US_PER_S;
     if (off_s > CLOCK_MAX_S || off_s < -CLOCK_MAX_S)
         hfd_doctor_say(v->lines, "clock", false,
-                       "the server's is %lld s %s that of this machine: "
-                       "correct the wrong one",
+                       "the server's is %lld s %s that of this machine: correct the wrong one",
                        (long long)(off_s < 0 ? -off_s : off_s), off_s < 0 ? "behind" : "ahead of");
     else
         hfd_doctor_say(v->lines, "clock", true, "differs by %lld s",
@@ -227,12 +228,11 @@ static void look_at_token(struct visit *v)
     if (is_open(v)) {
         if (hfd_url_is_loopback(hfd_slice_of(v->url)))
             hfd_doctor_say(v->lines, "token", true,
-                           "authentication is off: everyone on that machine may do "
-                           "everything");
+                           "authentication is off: everyone on that machine may do everything");
         else
-            hfd_doctor_say(v->lines, "token", false,
-                           "authentication is off: everyone who reaches the server "
-                           "may do everything");
+            hfd_doctor_say(
+                v->lines, "token", false,
+                "authentication is off: everyone who reaches the server may do everything");
         return;
     }
     for (size_t i = 0; i < PROBE_COUNT; i++) {
@@ -376,15 +376,14 @@ static enum hfd_exit doctor_server(struct hfd_doctor_lines *l, const struct hfd_
         rc = visit(&v, visit_ops, &err);
     }
     if (rc != HFD_OK)
-        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "doctor", "%s",
-                            err.msg);
+        return hfd_cli_fail_rc(rc, "doctor", &err);
     if (a->ops_url == NULL)
         hfd_doctor_say(l, "unseen", true, "readiness, remote and orphans: give --ops-url as well");
     if (a->url == NULL)
         hfd_doctor_say(l, "unseen", true, "the scopes of the token: give --url as well");
     hfd_doctor_say(l, "unseen", true,
-                   "settings, files, key ring and each row: only on the machine of the "
-                   "server, by `hyperfleet-driver doctor` with its settings");
+                   "settings, files, key ring and each row: only on the machine of the server, by "
+                   "`hyperfleet-driver doctor` with its settings");
     return HFD_EXIT_OK;
 }
 
@@ -680,5 +679,49 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char **argv)
     hfd_settings_free(d.settings);
     hfd_doctor_lines_fini(&d.lines);
     hfd_arena_fini(&d.mem);
+    return status;
+}
+
+/* ---- health ---- */
+
+#define ANSWER_MAX 65536
+
+static hfd_slice first_line(hfd_slice text)
+{
+    const char *end = text.len > 0 ? memchr(text.p, '\n', text.len) : NULL;
+
+    return end != NULL ? (hfd_slice){text.p, (size_t)(end - text.p)} : text;
+}
+
+enum hfd_exit hfd_cmd_health(int argc, const char **argv)
+{
+    bool ready = false;
+    const struct hfd_flag table[] = {{"--ready", NULL, HFD_FLAG_SWITCH, &ready, NULL,
+                                      "ask whether it is ready, not whether it lives"}};
+    struct hfd_flags flags = {.command = "health", HFD_FLAG_TABLE(table), .others = HFD_FLAG_ALL};
+    struct hfd_settings *settings;
+    enum hfd_exit status;
+    struct hfd_err err = {0};
+    const char *why = "out of memory";
+    struct hfd_buf body;
+    hfd_slice line;
+
+    if (!hfd_cli_read(&flags, argc, argv, &status))
+        return status;
+    status = hfd_cli_settings(&flags, &settings);
+    if (status != HFD_EXIT_OK)
+        return status;
+    hfd_buf_init(&body, ANSWER_MAX);
+    if (hfd_base_init(&err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%s", err.msg);
+    else if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+             !hfd_cli_ask_openly(settings, ready ? "/readyz" : "/livez", &body, &why)) {
+        line = first_line(hfd_buf_slice(&body));
+        status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%.*s: %s%s%.*s",
+                              HFD_SLICE_FMT(settings->ops_listen), why, line.len > 0 ? ": " : "",
+                              HFD_SLICE_FMT(line));
+    }
+    hfd_buf_fini(&body);
+    hfd_settings_free(settings);
     return status;
 }

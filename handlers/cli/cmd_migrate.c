@@ -181,11 +181,10 @@ static void add_json(const struct migrate *m, int64_t took_us, struct hfd_buf *b
 {
     hfd_buf_member_str(b, "{\"from\":", hfd_slice_of(m->from.text));
     hfd_buf_member_str(b, ",\"to\":", hfd_slice_of(m->to.text));
-    hfd_buf_addf(b,
-                 ",\"rows\":%lld,\"rows_of_earlier_runs\":%lld,\"moved_before\":%s,"
-                 "\"seconds\":%.3f,",
-                 (long long)m->result.rows, (long long)m->result.found_rows,
-                 m->result.moved_before ? "true" : "false", (double)took_us / (double)HFD_US_PER_S);
+    hfd_buf_addf(
+        b, ",\"rows\":%lld,\"rows_of_earlier_runs\":%lld,\"moved_before\":%s,\"seconds\":%.3f,",
+        (long long)m->result.rows, (long long)m->result.found_rows,
+        m->result.moved_before ? "true" : "false", (double)took_us / (double)HFD_US_PER_S);
     add_tables(m, b);
     hfd_buf_lit(b, "}\n");
 }
@@ -311,8 +310,8 @@ static enum hfd_exit run_contract(struct migrate *m, const struct hfd_flags *fla
     hfd_buf_init(&b, OUTPUT_MAX);
     hfd_buf_addf(&b,
                  m->json ? "{\"schema_now\":%lld,\"schema_min\":%lld}\n"
-                         : "The schema has version %lld. Programs that know less than version "
-                           "%lld cannot use the database any more.\n",
+                         : "The schema has version %lld. Programs that know less than version %lld "
+                           "cannot use the database any more.\n",
                  (long long)after.now, (long long)after.min);
     return hfd_cli_print("migrate", &b);
 }

@@ -111,10 +111,10 @@ static enum hfd_exit find(const struct purge *p, json_t *targets)
         return hfd_cli_fail(HFD_EXIT_ABSENT, p->v.name,
                             "%s: there is no such resource, cluster or nodepool", p->v.place);
     if (json_array_size(targets) == 0)
-        return hfd_cli_fail(HFD_EXIT_CUT_SHORT, p->v.name,
-                            "%s: nothing of it is being deleted; first: hyperfleet-driver delete "
-                            "%s",
-                            p->v.place, p->v.place);
+        return hfd_cli_fail(
+            HFD_EXIT_CUT_SHORT, p->v.name,
+            "%s: nothing of it is being deleted; first: hyperfleet-driver delete %s", p->v.place,
+            p->v.place);
     return HFD_EXIT_OK;
 }
 
@@ -218,8 +218,8 @@ enum hfd_exit hfd_cmd_purge(int argc, const char **argv)
         .takes_place = true};
     if (hfd_view_open(&p.v, argc, argv, &status)) {
         if (p.v.place == NULL || p.v.place[0] == '\0')
-            status = hfd_view_wrong_use(&p.v, "expected a GUResID, or the id of a cluster or "
-                                              "nodepool");
+            status =
+                hfd_view_wrong_use(&p.v, "expected a GUResID, or the id of a cluster or nodepool");
         else if (p.yes && (p.reason == NULL || p.reason[0] == '\0'))
             status = hfd_view_wrong_use(&p.v, "--reason: expected with --yes; it is logged");
         else if (p.v.watch)

@@ -95,10 +95,10 @@ static hfd_rc add_token(struct hfd_token_list *list, struct hfd_arena *mem, void
         return hfd_fail_nomem(err, "make a token");
     for (size_t i = 0; i < list->count; i++) {
         if (hfd_slice_eq(list->items[i].name, r->name))
-            return hfd_fail(err, HFD_CONFLICT,
-                            "there is a token named %.*s already: revoke it first, or give another "
-                            "name",
-                            HFD_SLICE_FMT(r->name));
+            return hfd_fail(
+                err, HFD_CONFLICT,
+                "there is a token named %.*s already: revoke it first, or give another name",
+                HFD_SLICE_FMT(r->name));
         items[i] = list->items[i];
     }
     if (list->count >= HFD_TOKENS_MAX)
@@ -125,8 +125,7 @@ static enum hfd_exit create_token(struct request *r, struct hfd_buf *b)
 
     if (r->name.len == 0 || r->grant.scopes == 0)
         return hfd_cli_fail(HFD_EXIT_USAGE, "token create",
-                            "expected --name NAME and --scope "
-                            "SCOPE[,SCOPE]");
+                            "expected --name NAME and --scope SCOPE[,SCOPE]");
     if (edit.path == NULL)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "token create", "out of memory");
     if (r->settings->auth_tokens_file.len == 0 && !hfd_settings_has_postgres(r->settings)) {
@@ -404,17 +403,12 @@ static enum hfd_exit take_answer(const struct request *r, const struct hfd_clien
     const hfd_slice body = hfd_buf_slice(&a->body);
     json_t *doc = a->status != 0 ? json_loadb(body.p, body.len, 0, NULL) : NULL;
     const json_t *items = json_object_get(doc, "items");
-    const char *message = json_string_value(json_object_get(doc, "message"));
     enum hfd_exit status = HFD_EXIT_OK;
 
-    if (a->status == 401 && r->address.token_file == NULL)
-        message = HFD_CLI_LOGIN_TEXT("admin");
     if (a->status == 0) {
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, "token list", "%s: %s", r->address.ops_url, a->why);
     } else if (a->status != 200 || !json_is_array(items)) {
-        status =
-            hfd_cli_fail(HFD_EXIT_CUT_SHORT, "token list", "the server answers %d: %s", a->status,
-                         message != NULL ? message : "is this the URL of its ops listener?");
+        status = hfd_cli_refused("token list", a, r->address.token_file != NULL);
     } else {
         add_head(b);
         for (size_t i = 0; i < json_array_size(items); i++)
@@ -438,8 +432,7 @@ static enum hfd_exit list_elsewhere(const struct request *r, struct hfd_buf *b)
     const hfd_rc rc = hfd_client_open(&config, &http, &err);
 
     if (rc != HFD_OK)
-        return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, "token list",
-                            "%s", err.msg);
+        return hfd_cli_fail_rc(rc, "token list", &err);
     hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
     status = take_answer(r, &answer, b);
     hfd_client_answer_fini(&answer);

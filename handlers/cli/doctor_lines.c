@@ -127,10 +127,12 @@ void hfd_doctor_orphans_begin(struct hfd_doctor_lines *l, const struct hfd_docto
     const hfd_slice message = o->message;
 
     if (o->remote && o->checked.len == 0) {
-        hfd_doctor_say(l, "orphans", false, "unknown: %.*s",
-                       HFD_SLICE_FMT(message.len > 0 ? message
-                                                     : HFD_SLICE("the first search of the remote "
-                                                                 "HyperFleet is not complete")));
+        hfd_doctor_say(
+            l, "orphans", false, "unknown: %.*s",
+            HFD_SLICE_FMT(
+                message.len > 0
+                    ? message
+                    : HFD_SLICE("the first search of the remote HyperFleet is not complete")));
         return;
     }
     hfd_doctor_say(l, "orphans", true, "%zu%s%s%.*s", o->count, o->more ? " and more" : "",
@@ -280,24 +282,21 @@ static void say_settings(const struct look *l)
                    hfd_cli_place_text(l->s), HFD_SLICE_FMT(f->version), HFD_SLICE_FMT(f->collation),
                    HFD_SLICE_FMT(f->encoding), (long long)f->schema);
     if (f->standby)
-        hfd_doctor_say(
-            l->lines, "database", false,
-            "it is a standby and takes no writes: name the primary in store, or all hosts with "
-            "target_session_attrs=read-write");
+        hfd_doctor_say(l->lines, "database", false,
+                       "it is a standby and takes no writes: name the primary in store, or all "
+                       "hosts with target_session_attrs=read-write");
     if (f->schema == 0)
         hfd_doctor_say(l->lines, "database", true,
                        "it has no tables yet: the first start makes them");
     else if (f->schema != (int64_t)hfd_migrations_count)
-        hfd_doctor_say(
-            l->lines, "database", true,
-            "this program knows schema %zu: rows are not read here, ask with the version that "
-            "serves",
-            hfd_migrations_count);
+        hfd_doctor_say(l->lines, "database", true,
+                       "this program knows schema %zu: rows are not read here, ask with the "
+                       "version that serves",
+                       hfd_migrations_count);
     if (f->schema < (int64_t)hfd_migrations_count && !f->may_create)
-        hfd_doctor_say(
-            l->lines, "database", false,
-            "this user may not make tables: make it the owner of the database, or GRANT CREATE on "
-            "its schema");
+        hfd_doctor_say(l->lines, "database", false,
+                       "this user may not make tables: make it the owner of the database, or GRANT "
+                       "CREATE on its schema");
 }
 
 static void find_odd(void *ctx, const char *text)
@@ -333,16 +332,14 @@ static bool waits_for_standby(const struct look *l)
     if (f->standby_names.len == 0)
         return true;
     if (hfd_slice_is(f->synchronous_commit, "local"))
-        hfd_doctor_say(
-            l->lines, "durable", false,
-            "synchronous_commit is local: a commit does not wait for the synchronous standby, so "
-            "a failover loses what was acknowledged last. Set it to on");
+        hfd_doctor_say(l->lines, "durable", false,
+                       "synchronous_commit is local: a commit does not wait for the synchronous "
+                       "standby, so a failover loses what was acknowledged last. Set it to on");
     else if (hfd_slice_is(f->synchronous_commit, "remote_write"))
         hfd_doctor_say(
             l->lines, "durable", false,
-            "synchronous_commit is remote_write: the standby has not flushed what was "
-            "acknowledged last. If its machine crashes and the primary is lost, that is lost too. "
-            "Set it to on");
+            "synchronous_commit is remote_write: the standby has not flushed what was acknowledged "
+            "last. If its machine crashes and the primary is lost, that is lost too. Set it to on");
     else
         return true;
     return false;
@@ -393,11 +390,10 @@ static void say_standbys(const struct look *l)
             "%zu connected; this user may not see if one is synchronous: GRANT pg_monitor to it",
             f->standby_count);
     else
-        hfd_doctor_say(
-            l->lines, "standby", false,
-            "no synchronous standby (%zu connected): the loss of the primary loses what was "
-            "acknowledged last",
-            f->standby_count);
+        hfd_doctor_say(l->lines, "standby", false,
+                       "no synchronous standby (%zu connected): the loss of the primary loses what "
+                       "was acknowledged last",
+                       f->standby_count);
 }
 
 /* ---- Patroni ---- */
@@ -423,11 +419,10 @@ static void say_patroni_version(const struct look *l, hfd_slice body)
         hfd_doctor_say(l->lines, "patroni", false, "%s does not tell Patroni's version",
                        l->s->store_patroni.p);
     else if (doctor_major(version) < PATRONI_MIN)
-        hfd_doctor_say(
-            l->lines, "patroni", false,
-            "version %.60s: expected %d or later. A leader of 3.0.2 that was paused and went on "
-            "took the lead back, and 105 acknowledged writes were lost",
-            version, PATRONI_MIN);
+        hfd_doctor_say(l->lines, "patroni", false,
+                       "version %.60s: expected %d or later. A leader of 3.0.2 that was paused and "
+                       "went on took the lead back, and 105 acknowledged writes were lost",
+                       version, PATRONI_MIN);
     else
         hfd_doctor_say(l->lines, "patroni", true, "version %.60s", version);
     json_decref(doc);
@@ -481,12 +476,11 @@ static void say_connections(const struct look *l)
     const int64_t one = connections_of_one(l->s), may = l->facts.connections,
                   servers = (int64_t)l->replicas.count + 1, all = one * servers;
 
-    hfd_doctor_say(
-        l->lines, "sessions", all <= may,
-        "%lld allowed, %lld in use; a server with these settings needs %lld, so %lld of them need "
-        "%lld",
-        (long long)may, (long long)l->facts.in_use, (long long)one, (long long)servers,
-        (long long)all);
+    hfd_doctor_say(l->lines, "sessions", all <= may,
+                   "%lld allowed, %lld in use; a server with these settings needs %lld, so %lld of "
+                   "them need %lld",
+                   (long long)may, (long long)l->facts.in_use, (long long)one, (long long)servers,
+                   (long long)all);
 }
 
 static void say_replicas(const struct look *l)
@@ -502,13 +496,12 @@ static void say_replicas(const struct look *l)
         const struct hfd_pg_replica *r = &list->items[i];
 
         behind += r->epoch < newest;
-        hfd_doctor_say(
-            l->lines, "replica", true,
-            "%.*s (%.*s): version %.*s, schema %lld, settings epoch %lld, %slast sign of life "
-            "%lld.%lld s ago",
-            HFD_SLICE_FMT(r->name), HFD_SLICE_FMT(r->id), HFD_SLICE_FMT(r->version),
-            (long long)r->schema, (long long)r->epoch, r->leads ? "leads, " : "",
-            (long long)(r->age_us / HFD_US_PER_S), (long long)(r->age_us / 100000 % 10));
+        hfd_doctor_say(l->lines, "replica", true,
+                       "%.*s (%.*s): version %.*s, schema %lld, settings epoch %lld, %slast sign "
+                       "of life %lld.%lld s ago",
+                       HFD_SLICE_FMT(r->name), HFD_SLICE_FMT(r->id), HFD_SLICE_FMT(r->version),
+                       (long long)r->schema, (long long)r->epoch, r->leads ? "leads, " : "",
+                       (long long)(r->age_us / HFD_US_PER_S), (long long)(r->age_us / 100000 % 10));
     }
     if (behind > 0)
         hfd_doctor_say(
@@ -607,10 +600,9 @@ static void say_answer(const struct hfd_remote_call *call, hfd_slice url,
                          a->status);
             break;
         case HFD_REMOTE_WRONG:
-            hfd_buf_addf(&b,
-                         "is not a HyperFleet API: it answers with status %d; check the URL in "
-                         "backend",
-                         a->status);
+            hfd_buf_addf(
+                &b, "is not a HyperFleet API: it answers with status %d; check the URL in backend",
+                a->status);
             break;
         case HFD_REMOTE_ILL:
             hfd_buf_addf(&b, "answers with an error: status %d%s", a->status,

@@ -9,6 +9,216 @@
 
 #define PATH "api/driver/v1/resources"
 
+/* ---- texts and tables ---- */
+
+#define GAP 2
+#define IDS_COLUMNS_MIN 120 /* of a terminal that shows GUResIDs beside names */
+
+/* Returns a member that is a time, in microseconds; 0 if it is none. */
+static int64_t time_of(const json_t *doc, const char *key)
+{
+    int64_t at_us;
+
+    return hfd_time_parse(hfd_slice_of(hfd_view_text(doc, key)), &at_us, NULL) == HFD_OK ? at_us
+                                                                                         : 0;
+}
+
+/* Adds "4 min" for the time since at_us; "-" for 0. */
+static void add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us)
+{
+    if (at_us == 0)
+        hfd_buf_addc(b, '-');
+    else
+        hfd_buf_about(b, v->now_us > at_us ? v->now_us - at_us : 0);
+}
+
+/* A table of texts, whose columns are as wide as their widest text. */
+struct table {
+    const char *const *heads;
+    size_t columns;
+    struct hfd_arena *mem;
+    hfd_slice *cells; /* the rows, one after the other */
+    size_t count, room;
+    bool no_head; /* then an empty cell is empty; otherwise it is "-" */
+    bool failed;  /* result: memory is short */
+};
+
+static bool begins_character(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+/* A character has one column. */
+static size_t width_of(hfd_slice s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s.len; i++)
+        n += begins_character(s.p[i]);
+    return n;
+}
+
+/* Adds a cell: the text of b, which is emptied. */
+static void table_add(struct table *t, struct hfd_buf *b)
+{
+    if (t->count == t->room) {
+        const size_t room = t->room == 0 ? 256 : t->room * 2;
+        hfd_slice *more = hfd_arena_array(t->mem, room, sizeof(*more));
+
+        if (more == NULL) {
+            t->failed = true;
+            return;
+        }
+        if (t->count > 0)
+            memcpy(more, t->cells, t->count * sizeof(*more));
+        t->cells = more;
+        t->room = room;
+    }
+    t->cells[t->count] =
+        b->len > 0 ? hfd_arena_dup(t->mem, hfd_buf_slice(b)) : hfd_slice_of(t->no_head ? "" : "-");
+    if (t->cells[t->count].p == NULL || b->rc != HFD_OK)
+        t->failed = true;
+    t->count++;
+    hfd_buf_reset(b);
+}
+
+/* Adds a cell with a text of outside. */
+static void table_add_text(struct table *t, struct hfd_buf *cell, const char *text)
+{
+    hfd_buf_show(cell, hfd_slice_of(text));
+    table_add(t, cell);
+}
+
+/* ---- resources ---- */
+
+static const char *const item_heads[] = {"STATE", "NAME", "FOR", "CAUSE", "MESSAGE"};
+static const char *const item_heads_with_id[] = {"STATE", "NAME",  "GURESID",
+                                                 "FOR",   "CAUSE", "MESSAGE"};
+#define ITEM_COLUMNS (sizeof(item_heads_with_id) / sizeof(item_heads_with_id[0]))
+
+/* Returns the word for a resource: FAILED, STUCK, DEGRADED, or its state. */
+static const char *word_of(const json_t *item)
+{
+    const char *state = hfd_view_text(item, "state");
+
+    if (strcmp(state, "failed") == 0)
+        return "FAILED";
+    if (json_is_true(json_object_get(item, "stuck")))
+        return "STUCK";
+    return strcmp(hfd_view_text(item, "health"), "Degraded") == 0 ? "DEGRADED" : state;
+}
+
+/* Adds "hypershift QuotaExceeded": the cause of an item, or of several; nothing without one. */
+static void add_cause(struct hfd_buf *b, const json_t *item)
+{
+    hfd_view_add(b, item, "who");
+    if (hfd_view_text(item, "who")[0] != '\0')
+        hfd_buf_addc(b, ' ');
+    hfd_view_add(b, item, "reason");
+}
+
+/* Begins a table of resources in mem. A narrow terminal has no room for GUResIDs. */
+static struct table items_table(struct hfd_arena *mem)
+{
+    const size_t width = hfd_view_columns();
+    const bool ids = width == 0 || width >= IDS_COLUMNS_MIN;
+
+    return (struct table){.heads = ids ? item_heads_with_id : item_heads,
+                          .columns = ids ? ITEM_COLUMNS : ITEM_COLUMNS - 1,
+                          .mem = mem};
+}
+
+/* Adds a name; a long one leaves room for the cause on a terminal. */
+static void add_name(struct table *t, struct hfd_buf *cell, const char *name)
+{
+    const size_t width = hfd_view_columns(), max = width / 3;
+    size_t len = strlen(name);
+
+    if (width == 0 || len <= max) {
+        table_add_text(t, cell, name);
+        return;
+    }
+    for (len = max - 3; len > 0 && !begins_character(name[len]); len--)
+        ;
+    hfd_buf_show(cell, (hfd_slice){name, len});
+    hfd_buf_lit(cell, "...");
+    table_add(t, cell);
+}
+
+/* Adds the row of a resource. @param cell  empty; for the text of one */
+static void add_item(const struct hfd_view *v, struct table *t, const json_t *item,
+                     struct hfd_buf *cell)
+{
+    const char *name = hfd_view_text(item, "name"), *words = hfd_view_text(item, "words");
+
+    table_add_text(t, cell, word_of(item));
+    add_name(t, cell, name[0] != '\0' ? name : hfd_view_text(item, "id"));
+    if (t->columns == ITEM_COLUMNS)
+        table_add_text(t, cell, hfd_view_text(item, "id"));
+    add_age(v, cell, time_of(item, "since"));
+    table_add(t, cell);
+    add_cause(cell, item);
+    table_add(t, cell);
+    /* Without a cause the whole sentence says what there is. */
+    table_add_text(
+        t, cell, hfd_view_text(item, "reason")[0] != '\0' ? words : hfd_view_text(item, "message"));
+}
+
+/* Adds a line without its spaces at the end, and cut at a column. */
+static void add_cut(struct hfd_buf *out, hfd_slice line, size_t width)
+{
+    size_t at = 0, n = 0;
+
+    while (line.len > 0 && line.p[line.len - 1] == ' ')
+        line.len--;
+    while (at < line.len && (width == 0 || n < width || !begins_character(line.p[at])))
+        n += begins_character(line.p[at++]);
+    hfd_buf_add(out, (hfd_slice){line.p, at});
+    hfd_buf_addc(out, '\n');
+}
+
+static hfd_slice cell_of(const struct table *t, size_t row, size_t column)
+{
+    return row == 0 ? hfd_slice_of(t->heads[column]) : t->cells[(row - 1) * t->columns + column];
+}
+
+/* Adds the table to out. Lines are cut at `width` columns; 0 = never. */
+static void table_write(struct table *t, size_t width, struct hfd_buf *out)
+{
+    const size_t rows = t->failed ? 0 : t->count / t->columns + 1;
+    size_t *widths = hfd_arena_array(t->mem, t->columns, sizeof(*widths));
+    struct hfd_buf line;
+
+    if (widths == NULL || t->failed) {
+        out->rc = out->rc == HFD_OK ? HFD_NOMEM : out->rc;
+        return;
+    }
+    for (size_t c = 0; c < t->columns; c++) {
+        widths[c] = 0;
+        for (size_t r = t->no_head ? 1 : 0; r < rows; r++) {
+            const size_t w = width_of(cell_of(t, r, c));
+
+            widths[c] = w > widths[c] ? w : widths[c];
+        }
+    }
+    hfd_buf_init(&line, HFD_CLIENT_ANSWER_MAX_BYTES);
+    for (size_t r = t->no_head ? 1 : 0; r < rows; r++) {
+        for (size_t c = 0; c < t->columns; c++) {
+            const hfd_slice cell = cell_of(t, r, c);
+
+            hfd_buf_add(&line, cell);
+            if (c + 1 < t->columns)
+                hfd_buf_addf(&line, "%*s", (int)(widths[c] + GAP - width_of(cell)), "");
+        }
+        add_cut(out, hfd_buf_slice(&line), width);
+        out->rc = out->rc == HFD_OK ? line.rc : out->rc;
+        hfd_buf_reset(&line);
+    }
+    hfd_buf_fini(&line);
+}
+
+/* ---- names and labels ---- */
+
 /* Adds the line of a resource with -o name. */
 static void add_id(struct hfd_buf *b, const json_t *item)
 {
@@ -159,34 +369,33 @@ static const char *const wide_heads[] = {"GURESID",    "NAME",   "TYPE",   "STAT
                                          "HEALTH",     "FOR",    "CAUSE",  "DEADLINE",
                                          "CLUSTER-ID", "LABELS", "MESSAGE"};
 
-static void add_wide_row(const struct hfd_view *v, struct hfd_view_table *t, const json_t *item,
+static void add_wide_row(const struct hfd_view *v, struct table *t, const json_t *item,
                          struct hfd_buf *cell)
 {
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "id"));
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "name"));
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "type"));
-    hfd_view_table_add_text(t, cell, hfd_view_word(item));
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "health"));
-    hfd_view_add_age(v, cell, hfd_view_time(item, "since"));
-    hfd_view_table_add(t, cell);
-    hfd_view_add_cause(cell, item);
-    hfd_view_table_add(t, cell);
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "deadline"));
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "cluster_id"));
+    table_add_text(t, cell, hfd_view_text(item, "id"));
+    table_add_text(t, cell, hfd_view_text(item, "name"));
+    table_add_text(t, cell, hfd_view_text(item, "type"));
+    table_add_text(t, cell, word_of(item));
+    table_add_text(t, cell, hfd_view_text(item, "health"));
+    add_age(v, cell, time_of(item, "since"));
+    table_add(t, cell);
+    add_cause(cell, item);
+    table_add(t, cell);
+    table_add_text(t, cell, hfd_view_text(item, "deadline"));
+    table_add_text(t, cell, hfd_view_text(item, "cluster_id"));
     add_labels(cell, json_object_get(item, "labels"), "", ",");
-    hfd_view_table_add(t, cell);
-    hfd_view_table_add_text(t, cell, hfd_view_text(item, "message"));
+    table_add(t, cell);
+    table_add_text(t, cell, hfd_view_text(item, "message"));
 }
 
 static void write_table(const struct hfd_view *v, const json_t *items, struct hfd_buf *out)
 {
     const bool wide = v->form == HFD_VIEW_WIDE;
     struct hfd_arena mem;
-    struct hfd_view_table t =
-        wide ? (struct hfd_view_table){.heads = wide_heads,
-                                       .columns = sizeof(wide_heads) / sizeof(wide_heads[0]),
-                                       .mem = &mem}
-             : hfd_view_items(&mem);
+    struct table t = wide ? (struct table){.heads = wide_heads,
+                                           .columns = sizeof(wide_heads) / sizeof(wide_heads[0]),
+                                           .mem = &mem}
+                          : items_table(&mem);
     struct hfd_buf cell;
 
     if (json_array_size(items) == 0) {
@@ -196,8 +405,8 @@ static void write_table(const struct hfd_view *v, const json_t *items, struct hf
     hfd_arena_init(&mem, HFD_VIEW_OUTPUT_MAX_BYTES);
     hfd_buf_init(&cell, HFD_CLIENT_ANSWER_MAX_BYTES);
     for (size_t i = 0; i < json_array_size(items); i++)
-        (wide ? add_wide_row : hfd_view_add_item)(v, &t, json_array_get(items, i), &cell);
-    hfd_view_table_write(&t, wide ? 0 : hfd_view_columns(), out);
+        (wide ? add_wide_row : add_item)(v, &t, json_array_get(items, i), &cell);
+    table_write(&t, wide ? 0 : hfd_view_columns(), out);
     hfd_buf_fini(&cell);
     hfd_arena_fini(&mem);
 }
@@ -315,7 +524,7 @@ static void write_problems(const struct hfd_view *v, const json_t *problems, str
         hfd_buf_add(out, hfd_slice_of(hfd_view_text(p, "name")[0] != '\0' ? " " : ""));
         hfd_view_add(out, p, "name");
         hfd_buf_lit(out, " for ");
-        hfd_view_add_age(v, out, hfd_view_time(p, "since"));
+        add_age(v, out, time_of(p, "since"));
         hfd_buf_lit(out, ": ");
         hfd_view_add(out, p, "message");
         if (waiting > 0)
@@ -331,8 +540,7 @@ static void write_causes(const struct hfd_view *v, const json_t *causes, struct 
                          struct hfd_buf *out)
 {
     static const char *const heads[] = {"COUNT", "STATE", "CAUSE", "OLDEST"};
-    struct hfd_view_table t = {
-        .heads = heads, .columns = sizeof(heads) / sizeof(heads[0]), .mem = mem};
+    struct table t = {.heads = heads, .columns = sizeof(heads) / sizeof(heads[0]), .mem = mem};
     struct hfd_buf cell;
 
     if (json_array_size(causes) == 0)
@@ -342,16 +550,16 @@ static void write_causes(const struct hfd_view *v, const json_t *causes, struct 
         const json_t *cause = json_array_get(causes, i);
 
         hfd_buf_addf(&cell, "%lld", (long long)json_integer_value(json_object_get(cause, "count")));
-        hfd_view_table_add(&t, &cell);
+        table_add(&t, &cell);
         add_upper(&cell, hfd_view_text(cause, "trouble"), '?');
-        hfd_view_table_add(&t, &cell);
-        hfd_view_add_cause(&cell, cause);
-        hfd_view_table_add(&t, &cell);
-        hfd_view_add_age(v, &cell, hfd_view_time(cause, "since"));
-        hfd_view_table_add(&t, &cell);
+        table_add(&t, &cell);
+        add_cause(&cell, cause);
+        table_add(&t, &cell);
+        add_age(v, &cell, time_of(cause, "since"));
+        table_add(&t, &cell);
     }
     hfd_buf_addc(out, '\n');
-    hfd_view_table_write(&t, hfd_view_columns(), out);
+    table_write(&t, hfd_view_columns(), out);
     hfd_buf_fini(&cell);
 }
 
@@ -364,7 +572,7 @@ static bool is_among_first(const json_t *items, size_t at)
     for (size_t i = 0; i < at; i++) {
         const json_t *other = json_array_get(items, i);
 
-        before += strcmp(hfd_view_word(other), hfd_view_word(item)) == 0 &&
+        before += strcmp(word_of(other), word_of(item)) == 0 &&
                   strcmp(hfd_view_text(other, "who"), hfd_view_text(item, "who")) == 0 &&
                   strcmp(hfd_view_text(other, "reason"), hfd_view_text(item, "reason")) == 0;
     }
@@ -374,27 +582,27 @@ static bool is_among_first(const json_t *items, size_t at)
 /* Returns whether a resource is neither ready nor absent, or is degraded. */
 static bool is_shown(const json_t *item)
 {
-    return strcmp(hfd_view_word(item), "ready") != 0;
+    return strcmp(word_of(item), "ready") != 0;
 }
 
 static void write_overview(const struct hfd_view *v, const json_t *all, struct hfd_buf *out)
 {
     const json_t *items = json_object_get(all, "items");
     bool more = json_is_string(json_object_get(all, "next")), cut = false;
-    struct hfd_view_table t;
+    struct table t;
     struct hfd_arena mem;
     struct hfd_buf cell;
 
     hfd_arena_init(&mem, HFD_VIEW_OUTPUT_MAX_BYTES);
     hfd_buf_init(&cell, HFD_CLIENT_ANSWER_MAX_BYTES);
-    t = hfd_view_items(&mem);
+    t = items_table(&mem);
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *item = json_array_get(items, i);
 
         if (!is_shown(item))
             more = false; /* those behind it are ready, too */
         else if (is_among_first(items, i))
-            hfd_view_add_item(v, &t, item, &cell);
+            add_item(v, &t, item, &cell);
         else
             cut = true;
     }
@@ -403,7 +611,7 @@ static void write_overview(const struct hfd_view *v, const json_t *all, struct h
     write_causes(v, json_object_get(all, "causes"), &mem, out);
     if (t.count > 0) {
         hfd_buf_addc(out, '\n');
-        hfd_view_table_write(&t, hfd_view_columns(), out);
+        table_write(&t, hfd_view_columns(), out);
     }
     if (more || cut)
         hfd_buf_lit(out, "There are more: hyperfleet-driver list --who ADAPTER --reason REASON\n");
@@ -456,8 +664,8 @@ static void add_time(struct hfd_buf *out, const json_t *d, const char *key)
 {
     char text[HFD_TIME_TEXT_MAX] = "?";
 
-    if (hfd_view_time(d, key) > 0)
-        (void)hfd_time_format_s(hfd_view_time(d, key), text);
+    if (time_of(d, key) > 0)
+        (void)hfd_time_format_s(time_of(d, key), text);
     hfd_buf_add(out, hfd_slice_of(text));
 }
 
@@ -465,14 +673,14 @@ static void add_time(struct hfd_buf *out, const json_t *d, const char *key)
 static void write_head(const struct hfd_view *v, const json_t *d, struct hfd_buf *out)
 {
     const char *state = hfd_view_text(d, "state");
-    const int64_t began_us = hfd_view_time(d, "started_time");
-    const int64_t guess_us = hfd_view_time(d, "first_estimate");
+    const int64_t began_us = time_of(d, "started_time");
+    const int64_t guess_us = time_of(d, "first_estimate");
 
     hfd_view_add(out, d, hfd_view_text(d, "name")[0] != '\0' ? "name" : "id");
     hfd_buf_lit(out, "  ");
     hfd_view_add(out, d, "state");
     hfd_buf_lit(out, " for ");
-    hfd_view_add_age(v, out, hfd_view_time(d, "since"));
+    add_age(v, out, time_of(d, "since"));
     if (is_under_way(state)) {
         if (began_us > 0 && guess_us > began_us) {
             hfd_buf_lit(out, " of about ");
@@ -508,11 +716,11 @@ static int64_t seconds_us(const json_t *a, const char *key)
 }
 
 /* Adds "40 s", or nothing. */
-static void add_span(struct hfd_view_table *t, struct hfd_buf *cell, int64_t us)
+static void add_span(struct table *t, struct hfd_buf *cell, int64_t us)
 {
     if (us > 0)
         hfd_buf_about(cell, us);
-    hfd_view_table_add(t, cell);
+    table_add(t, cell);
 }
 
 /* Adds a condition's reason and message. */
@@ -525,26 +733,25 @@ static void add_words(struct hfd_buf *cell, const json_t *a)
 /* True when the operation is under way for twice an adapter's usual time. */
 static bool is_slow(const struct hfd_view *v, const json_t *d, int64_t usual_us)
 {
-    const int64_t began_us = hfd_view_time(d, "started_time");
+    const int64_t began_us = time_of(d, "started_time");
 
     return is_under_way(hfd_view_text(d, "state")) && usual_us > 0 && began_us > 0 &&
            v->now_us - began_us > 2 * usual_us;
 }
 
 /* The row of an adapter: its name, what it does, for how long, its words, its usual time. */
-static void add_adapter(const struct hfd_view *v, struct hfd_view_table *t, const json_t *d,
-                        const json_t *a)
+static void add_adapter(const struct hfd_view *v, struct table *t, const json_t *d, const json_t *a)
 {
     const bool done = json_is_true(json_object_get(a, "done"));
-    const bool reported = hfd_view_time(a, "last_report_time") > 0;
-    const int64_t since_us = hfd_view_time(a, "since");
+    const bool reported = time_of(a, "last_report_time") > 0;
+    const int64_t since_us = time_of(a, "since");
     const int64_t usual_us = seconds_us(a, "usual_seconds");
     struct hfd_buf cell;
 
     hfd_buf_init(&cell, HFD_CLIENT_ANSWER_MAX_BYTES);
     hfd_buf_lit(&cell, "    ");
-    hfd_view_table_add_text(t, &cell, hfd_view_text(a, "adapter"));
-    hfd_view_table_add_text(t, &cell, done ? "done" : !reported ? "has not reported" : "waiting");
+    table_add_text(t, &cell, hfd_view_text(a, "adapter"));
+    table_add_text(t, &cell, done ? "done" : !reported ? "has not reported" : "waiting");
     if (done)
         add_span(t, &cell, seconds_us(a, "took_seconds"));
     else
@@ -556,14 +763,14 @@ static void add_adapter(const struct hfd_view *v, struct hfd_view_table *t, cons
         hfd_buf_lit(&cell, "usually ");
         hfd_buf_about(&cell, usual_us);
     }
-    hfd_view_table_add(t, &cell);
+    table_add(t, &cell);
     if (!done && is_slow(v, d, usual_us))
         hfd_buf_lit(&cell, "<-- slow  ");
     if (!json_is_true(json_object_get(a, "required")))
         hfd_buf_lit(&cell, "(not required)  ");
     if (!done)
         add_words(&cell, a);
-    hfd_view_table_add(t, &cell);
+    table_add(t, &cell);
     hfd_buf_fini(&cell);
 }
 
@@ -579,7 +786,7 @@ static void write_part(const struct hfd_view *v, const json_t *d, const json_t *
     static const char *const heads[] = {"", "", "", "", ""};
     const json_t *adapters = json_object_get(d, "adapters");
     struct hfd_arena mem;
-    struct hfd_view_table t = {
+    struct table t = {
         .heads = heads, .columns = sizeof(heads) / sizeof(heads[0]), .mem = &mem, .no_head = true};
 
     hfd_buf_lit(out, "  ");
@@ -595,7 +802,7 @@ static void write_part(const struct hfd_view *v, const json_t *d, const json_t *
     for (size_t i = 0; i < json_array_size(adapters); i++)
         if (is_of(part, json_array_get(adapters, i)))
             add_adapter(v, &t, d, json_array_get(adapters, i));
-    hfd_view_table_write(&t, hfd_view_columns(), out);
+    table_write(&t, hfd_view_columns(), out);
     hfd_arena_fini(&mem);
 }
 
@@ -605,11 +812,11 @@ static void write_foot(const struct hfd_view *v, const json_t *d, struct hfd_buf
     const json_t *last = NULL;
 
     for (size_t i = 0; i < json_array_size(history); i++)
-        if (hfd_view_time(json_array_get(history, i), "time") >= hfd_view_time(last, "time"))
+        if (time_of(json_array_get(history, i), "time") >= time_of(last, "time"))
             last = json_array_get(history, i);
     if (last != NULL) {
         hfd_buf_lit(out, "last change ");
-        hfd_view_add_age(v, out, hfd_view_time(last, "time"));
+        add_age(v, out, time_of(last, "time"));
         hfd_buf_lit(out, " ago: ");
         hfd_view_add(out, last, "event");
         hfd_buf_addc(out, '\n');

@@ -78,41 +78,9 @@ enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx
 
 /** A member that is a text; "" if it is none. Borrowed. */
 const char *hfd_view_text(const json_t *doc, const char *key);
-/** A member that is a time, in microseconds; 0 if it is none. */
-int64_t hfd_view_time(const json_t *doc, const char *key);
 /** Adds a member that is a text, by hfd_buf_show. */
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key);
 /** Adds a document if the form is JSON or YAML. @return false for the other forms */
 bool hfd_view_write(const struct hfd_view *v, const json_t *doc, struct hfd_buf *out);
-/** Adds "4 min" for the time since at_us; "-" for 0. */
-void hfd_view_add_age(const struct hfd_view *v, struct hfd_buf *b, int64_t at_us);
-
-/** A table of texts, whose columns are as wide as their widest text. */
-struct hfd_view_table {
-    const char *const *heads;
-    size_t columns;
-    struct hfd_arena *mem;
-    hfd_slice *cells; /* the rows, one after the other */
-    size_t count, room;
-    bool no_head; /* then an empty cell is empty; otherwise it is "-" */
-    bool failed;  /* result: memory is short */
-};
-
-/** The word for a resource of a list: FAILED, STUCK, DEGRADED, or its state. Borrowed. */
-const char *hfd_view_word(const json_t *item);
-/** Adds "hypershift QuotaExceeded": the cause of an item, or of several; nothing without one. */
-void hfd_view_add_cause(struct hfd_buf *b, const json_t *item);
-/** Begins a table of resources in mem. A narrow terminal has no room for GUResIDs. */
-struct hfd_view_table hfd_view_items(struct hfd_arena *mem);
-/** Adds the row of a resource. @param cell  empty; for the text of one */
-void hfd_view_add_item(const struct hfd_view *v, struct hfd_view_table *t, const json_t *item,
-                       struct hfd_buf *cell);
-
-/** Adds a cell: the text of b, which is emptied. */
-void hfd_view_table_add(struct hfd_view_table *t, struct hfd_buf *b);
-/** Adds a cell with a text of outside. */
-void hfd_view_table_add_text(struct hfd_view_table *t, struct hfd_buf *cell, const char *text);
-/** Adds the table to out. Lines are cut at `width` columns; 0 = never. */
-void hfd_view_table_write(struct hfd_view_table *t, size_t width, struct hfd_buf *out);
 
 #endif

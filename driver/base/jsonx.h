@@ -85,6 +85,14 @@ HFD_MUST_CHECK hfd_rc hfd_json_get_i64(const struct hfd_json_member *m, struct h
 json_t *hfd_json_copy(const json_t *v);
 json_t *hfd_json_deep_copy(const json_t *v);
 
+/** A member that is a text; "" if it is none. Borrowed. */
+static inline const char *hfd_json_cstr(const json_t *doc, const char *key)
+{
+    const char *text = json_string_value(json_object_get(doc, key));
+
+    return text != NULL ? text : "";
+}
+
 /** "a string", "an object" and so on, for messages; "nothing" for NULL. */
 const char *hfd_json_type_name(const json_t *v);
 

@@ -19,7 +19,7 @@ static int64_t time_of(const json_t *doc, const char *key)
 {
     int64_t at_us;
 
-    return hfd_time_parse(hfd_slice_of(hfd_view_text(doc, key)), &at_us, NULL) == HFD_OK ? at_us
+    return hfd_time_parse(hfd_slice_of(hfd_json_cstr(doc, key)), &at_us, NULL) == HFD_OK ? at_us
                                                                                          : 0;
 }
 
@@ -99,20 +99,20 @@ static const char *const item_heads_with_id[] = {"STATE", "NAME",  "GURESID",
 /* Returns the word for a resource: FAILED, STUCK, DEGRADED, or its state. */
 static const char *word_of(const json_t *item)
 {
-    const char *state = hfd_view_text(item, "state");
+    const char *state = hfd_json_cstr(item, "state");
 
     if (strcmp(state, "failed") == 0)
         return "FAILED";
     if (json_is_true(json_object_get(item, "stuck")))
         return "STUCK";
-    return strcmp(hfd_view_text(item, "health"), "Degraded") == 0 ? "DEGRADED" : state;
+    return strcmp(hfd_json_cstr(item, "health"), "Degraded") == 0 ? "DEGRADED" : state;
 }
 
 /* Adds "hypershift QuotaExceeded": the cause of an item, or of several; nothing without one. */
 static void add_cause(struct hfd_buf *b, const json_t *item)
 {
     hfd_view_add(b, item, "who");
-    if (hfd_view_text(item, "who")[0] != '\0')
+    if (hfd_json_cstr(item, "who")[0] != '\0')
         hfd_buf_addc(b, ' ');
     hfd_view_add(b, item, "reason");
 }
@@ -149,19 +149,19 @@ static void add_name(struct table *t, struct hfd_buf *cell, const char *name)
 static void add_item(const struct hfd_view *v, struct table *t, const json_t *item,
                      struct hfd_buf *cell)
 {
-    const char *name = hfd_view_text(item, "name"), *words = hfd_view_text(item, "words");
+    const char *name = hfd_json_cstr(item, "name"), *words = hfd_json_cstr(item, "words");
 
     table_add_text(t, cell, word_of(item));
-    add_name(t, cell, name[0] != '\0' ? name : hfd_view_text(item, "id"));
+    add_name(t, cell, name[0] != '\0' ? name : hfd_json_cstr(item, "id"));
     if (t->columns == ITEM_COLUMNS)
-        table_add_text(t, cell, hfd_view_text(item, "id"));
+        table_add_text(t, cell, hfd_json_cstr(item, "id"));
     add_age(v, cell, time_of(item, "since"));
     table_add(t, cell);
     add_cause(cell, item);
     table_add(t, cell);
     /* Without a cause the whole sentence says what there is. */
     table_add_text(
-        t, cell, hfd_view_text(item, "reason")[0] != '\0' ? words : hfd_view_text(item, "message"));
+        t, cell, hfd_json_cstr(item, "reason")[0] != '\0' ? words : hfd_json_cstr(item, "message"));
 }
 
 /* Adds a line without its spaces at the end, and cut at a column. */
@@ -372,20 +372,20 @@ static const char *const wide_heads[] = {"GURESID",    "NAME",   "TYPE",   "STAT
 static void add_wide_row(const struct hfd_view *v, struct table *t, const json_t *item,
                          struct hfd_buf *cell)
 {
-    table_add_text(t, cell, hfd_view_text(item, "id"));
-    table_add_text(t, cell, hfd_view_text(item, "name"));
-    table_add_text(t, cell, hfd_view_text(item, "type"));
+    table_add_text(t, cell, hfd_json_cstr(item, "id"));
+    table_add_text(t, cell, hfd_json_cstr(item, "name"));
+    table_add_text(t, cell, hfd_json_cstr(item, "type"));
     table_add_text(t, cell, word_of(item));
-    table_add_text(t, cell, hfd_view_text(item, "health"));
+    table_add_text(t, cell, hfd_json_cstr(item, "health"));
     add_age(v, cell, time_of(item, "since"));
     table_add(t, cell);
     add_cause(cell, item);
     table_add(t, cell);
-    table_add_text(t, cell, hfd_view_text(item, "deadline"));
-    table_add_text(t, cell, hfd_view_text(item, "cluster_id"));
+    table_add_text(t, cell, hfd_json_cstr(item, "deadline"));
+    table_add_text(t, cell, hfd_json_cstr(item, "cluster_id"));
     add_labels(cell, json_object_get(item, "labels"), "", ",");
     table_add(t, cell);
-    table_add_text(t, cell, hfd_view_text(item, "message"));
+    table_add_text(t, cell, hfd_json_cstr(item, "message"));
 }
 
 static void write_table(const struct hfd_view *v, const json_t *items, struct hfd_buf *out)
@@ -520,8 +520,8 @@ static void write_problems(const struct hfd_view *v, const json_t *problems, str
         const json_t *p = json_array_get(problems, i);
         const long long waiting = json_integer_value(json_object_get(p, "waiting"));
 
-        add_upper(out, hfd_view_text(p, "kind"), ' ');
-        hfd_buf_add(out, hfd_slice_of(hfd_view_text(p, "name")[0] != '\0' ? " " : ""));
+        add_upper(out, hfd_json_cstr(p, "kind"), ' ');
+        hfd_buf_add(out, hfd_slice_of(hfd_json_cstr(p, "name")[0] != '\0' ? " " : ""));
         hfd_view_add(out, p, "name");
         hfd_buf_lit(out, " for ");
         add_age(v, out, time_of(p, "since"));
@@ -551,7 +551,7 @@ static void write_causes(const struct hfd_view *v, const json_t *causes, struct 
 
         hfd_buf_addf(&cell, "%lld", (long long)json_integer_value(json_object_get(cause, "count")));
         table_add(&t, &cell);
-        add_upper(&cell, hfd_view_text(cause, "trouble"), '?');
+        add_upper(&cell, hfd_json_cstr(cause, "trouble"), '?');
         table_add(&t, &cell);
         add_cause(&cell, cause);
         table_add(&t, &cell);
@@ -573,8 +573,8 @@ static bool is_among_first(const json_t *items, size_t at)
         const json_t *other = json_array_get(items, i);
 
         before += strcmp(word_of(other), word_of(item)) == 0 &&
-                  strcmp(hfd_view_text(other, "who"), hfd_view_text(item, "who")) == 0 &&
-                  strcmp(hfd_view_text(other, "reason"), hfd_view_text(item, "reason")) == 0;
+                  strcmp(hfd_json_cstr(other, "who"), hfd_json_cstr(item, "who")) == 0 &&
+                  strcmp(hfd_json_cstr(other, "reason"), hfd_json_cstr(item, "reason")) == 0;
     }
     return before < ROWS_OF_CAUSE_MAX;
 }
@@ -653,7 +653,7 @@ static bool is_under_way(const char *state)
 /* Adds a lead and a member; nothing without one. */
 static void add_member(struct hfd_buf *out, const char *lead, const json_t *d, const char *key)
 {
-    if (hfd_view_text(d, key)[0] == '\0')
+    if (hfd_json_cstr(d, key)[0] == '\0')
         return;
     hfd_buf_add(out, hfd_slice_of(lead));
     hfd_view_add(out, d, key);
@@ -672,11 +672,11 @@ static void add_time(struct hfd_buf *out, const json_t *d, const char *key)
 /* "my-cluster  creating for 4 min of about 15 min, deadline 2026-11-22T10:02:00Z" */
 static void write_head(const struct hfd_view *v, const json_t *d, struct hfd_buf *out)
 {
-    const char *state = hfd_view_text(d, "state");
+    const char *state = hfd_json_cstr(d, "state");
     const int64_t began_us = time_of(d, "started_time");
     const int64_t guess_us = time_of(d, "first_estimate");
 
-    hfd_view_add(out, d, hfd_view_text(d, "name")[0] != '\0' ? "name" : "id");
+    hfd_view_add(out, d, hfd_json_cstr(d, "name")[0] != '\0' ? "name" : "id");
     hfd_buf_lit(out, "  ");
     hfd_view_add(out, d, "state");
     hfd_buf_lit(out, " for ");
@@ -699,9 +699,9 @@ static void write_head(const struct hfd_view *v, const json_t *d, struct hfd_buf
     hfd_view_add(out, d, "type");
     add_member(out, ", cluster ", d, "cluster_id");
     hfd_buf_addc(out, '\n');
-    if (!is_under_way(state) && hfd_view_text(d, "message")[0] != '\0') {
+    if (!is_under_way(state) && hfd_json_cstr(d, "message")[0] != '\0') {
         hfd_view_add(out, d, "code");
-        if (hfd_view_text(d, "code")[0] != '\0')
+        if (hfd_json_cstr(d, "code")[0] != '\0')
             hfd_buf_lit(out, ": ");
         hfd_view_add(out, d, "message");
         hfd_buf_addc(out, '\n');
@@ -735,7 +735,7 @@ static bool is_slow(const struct hfd_view *v, const json_t *d, int64_t usual_us)
 {
     const int64_t began_us = time_of(d, "started_time");
 
-    return is_under_way(hfd_view_text(d, "state")) && usual_us > 0 && began_us > 0 &&
+    return is_under_way(hfd_json_cstr(d, "state")) && usual_us > 0 && began_us > 0 &&
            v->now_us - began_us > 2 * usual_us;
 }
 
@@ -750,7 +750,7 @@ static void add_adapter(const struct hfd_view *v, struct table *t, const json_t 
 
     hfd_buf_init(&cell, HFD_CLIENT_ANSWER_MAX_BYTES);
     hfd_buf_lit(&cell, "    ");
-    table_add_text(t, &cell, hfd_view_text(a, "adapter"));
+    table_add_text(t, &cell, hfd_json_cstr(a, "adapter"));
     table_add_text(t, &cell, done ? "done" : !reported ? "has not reported" : "waiting");
     if (done)
         add_span(t, &cell, seconds_us(a, "took_seconds"));
@@ -776,8 +776,8 @@ static void add_adapter(const struct hfd_view *v, struct table *t, const json_t 
 
 static bool is_of(const json_t *part, const json_t *adapter)
 {
-    return strcmp(hfd_view_text(part, "kind"), hfd_view_text(adapter, "kind")) == 0 &&
-           strcmp(hfd_view_text(part, "name"), hfd_view_text(adapter, "part")) == 0;
+    return strcmp(hfd_json_cstr(part, "kind"), hfd_json_cstr(adapter, "kind")) == 0 &&
+           strcmp(hfd_json_cstr(part, "name"), hfd_json_cstr(adapter, "part")) == 0;
 }
 
 static void write_part(const struct hfd_view *v, const json_t *d, const json_t *part,
@@ -821,7 +821,7 @@ static void write_foot(const struct hfd_view *v, const json_t *d, struct hfd_buf
         hfd_view_add(out, last, "event");
         hfd_buf_addc(out, '\n');
     }
-    if (hfd_view_text(by, "identity")[0] == '\0')
+    if (hfd_json_cstr(by, "identity")[0] == '\0')
         return;
     hfd_buf_lit(out, "ordered ");
     add_time(out, by, "time");
@@ -856,7 +856,7 @@ static enum hfd_exit draw_one(struct hfd_view *v, void *ctx, struct hfd_buf *out
     } else if (!hfd_view_write(v, *doc, out)) {
         hfd_form_write(out, HFD_FORM_NAME, *doc, v->place);
     }
-    return strcmp(hfd_view_text(*doc, "state"), "absent") == 0 ? HFD_EXIT_ABSENT : HFD_EXIT_OK;
+    return strcmp(hfd_json_cstr(*doc, "state"), "absent") == 0 ? HFD_EXIT_ABSENT : HFD_EXIT_OK;
 }
 
 enum hfd_exit hfd_cmd_status(int argc, const char **argv)

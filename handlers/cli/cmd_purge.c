@@ -29,7 +29,7 @@ static int ask(const struct purge *p, const struct hfd_client_request *request, 
                                p->v.target.url, a.why);
     else if (answered != 200 && answered != 204 && answered != 404)
         *status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, p->v.name, "%s answers %d: %s", p->v.target.url,
-                               answered, hfd_view_text(*doc, "detail"));
+                               answered, hfd_json_cstr(*doc, "detail"));
     hfd_client_answer_fini(&a);
     return answered;
 }
@@ -60,8 +60,8 @@ static json_t *look(const struct purge *p, const char *path, enum hfd_exit *stat
 static bool add_target(json_t *targets, const char *kind, const json_t *part)
 {
     return json_array_append_new(targets, json_pack("{s:s, s:s, s:s}", "kind", kind, "id",
-                                                    hfd_view_text(part, "id"), "name",
-                                                    hfd_view_text(part, "name"))) == 0;
+                                                    hfd_json_cstr(part, "id"), "name",
+                                                    hfd_json_cstr(part, "name"))) == 0;
 }
 
 static bool add_parts(json_t *targets, const json_t *resource)
@@ -71,7 +71,7 @@ static bool add_parts(json_t *targets, const json_t *resource)
 
     for (size_t i = 0; !whole && i < json_array_size(parts); i++) {
         const json_t *part = json_array_get(parts, i);
-        const char *kind = hfd_view_text(part, "kind");
+        const char *kind = hfd_json_cstr(part, "kind");
 
         if (!json_is_true(json_object_get(part, "exists")) ||
             !json_is_true(json_object_get(part, "deleting")))
@@ -129,8 +129,8 @@ static enum hfd_exit remove_target(const struct purge *p, const json_t *target)
     hfd_buf_init(&path, 4096);
     hfd_buf_init(&body, 65536);
     hfd_buf_addf(&path, FLEET "%ss/",
-                 strcmp(hfd_view_text(target, "kind"), "cluster") == 0 ? "cluster" : "nodepool");
-    hfd_view_encode(&path, hfd_view_text(target, "id"));
+                 strcmp(hfd_json_cstr(target, "kind"), "cluster") == 0 ? "cluster" : "nodepool");
+    hfd_view_encode(&path, hfd_json_cstr(target, "id"));
     hfd_buf_add(&path, HFD_SLICE("/force-delete"));
     hfd_buf_addc(&path, '\0');
     hfd_buf_member_str(&body, "{\"reason\":", hfd_slice_of(p->reason));
@@ -144,7 +144,7 @@ static enum hfd_exit remove_target(const struct purge *p, const json_t *target)
     if (answered == 404)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, p->v.name,
                               "%s is gone meanwhile, or its HyperFleet is elsewhere: ask its API",
-                              hfd_view_text(target, "id"));
+                              hfd_json_cstr(target, "id"));
     json_decref(doc);
     hfd_buf_fini(&path);
     hfd_buf_fini(&body);

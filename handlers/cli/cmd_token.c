@@ -3,6 +3,7 @@
  * alone on stdout; only its hash is kept. Thread: main.
  */
 #include "driver/base/base.h"
+#include "driver/base/jsonx.h"
 #include "handlers/auth/token.h"
 #include "handlers/cli/ask.h"
 #include "store/migrate.h"
@@ -193,9 +194,7 @@ static hfd_rc txn_uses(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static hfd_slice text_of(const json_t *object, const char *key)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return hfd_slice_of(text != NULL ? text : "");
+    return hfd_slice_of(hfd_json_cstr(object, key));
 }
 
 static bool read_answer(struct known *known, hfd_slice body)

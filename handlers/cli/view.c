@@ -109,12 +109,12 @@ void hfd_view_close(struct hfd_view *v)
 static enum hfd_exit refuse(const struct hfd_view *v, const struct hfd_client_answer *a,
                             const json_t *doc)
 {
-    const char *why = hfd_view_text(doc, "detail");
+    const char *why = hfd_json_cstr(doc, "detail");
 
-    why = why[0] != '\0' ? why : hfd_view_text(doc, "message");
+    why = why[0] != '\0' ? why : hfd_json_cstr(doc, "message");
     if (a->status == 401 && v->target.server.config.token_file == NULL)
         why = HFD_CLI_LOGIN_TEXT("view");
-    if (a->status == 404 && hfd_view_text(doc, "code")[0] == '\0')
+    if (a->status == 404 && hfd_json_cstr(doc, "code")[0] == '\0')
         return hfd_cli_fail(HFD_EXIT_CUT_SHORT, v->name,
                             "%s is no hyperfleet-driver: expected the URL of the server, without "
                             "the path of a driver",
@@ -216,16 +216,9 @@ enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx
 
 /* ---- texts ---- */
 
-const char *hfd_view_text(const json_t *doc, const char *key)
-{
-    const char *text = json_string_value(json_object_get(doc, key));
-
-    return text != NULL ? text : "";
-}
-
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key)
 {
-    hfd_buf_show(b, hfd_slice_of(hfd_view_text(doc, key)));
+    hfd_buf_show(b, hfd_slice_of(hfd_json_cstr(doc, key)));
 }
 
 bool hfd_view_write(const struct hfd_view *v, const json_t *doc, struct hfd_buf *out)

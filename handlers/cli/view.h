@@ -5,6 +5,7 @@
 #ifndef HFD_CLI_VIEW_H
 #define HFD_CLI_VIEW_H
 
+#include "driver/base/jsonx.h"
 #include "handlers/cli/ask.h"
 #include "handlers/client/form.h"
 
@@ -76,8 +77,6 @@ enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx
 
 /* ---- texts ---- */
 
-/** A member that is a text; "" if it is none. Borrowed. */
-const char *hfd_view_text(const json_t *doc, const char *key);
 /** Adds a member that is a text, by hfd_buf_show. */
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key);
 /** Adds a document if the form is JSON or YAML. @return false for the other forms */

@@ -450,13 +450,6 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
 #define TEXT_MAX_BYTES 1024
 #define LINE_MAX_BYTES ((size_t)4 * TEXT_MAX_BYTES)
 
-static const char *text_of(const json_t *doc, const char *key)
-{
-    const char *text = json_string_value(json_object_get(doc, key));
-
-    return text != NULL ? text : "";
-}
-
 /* Adds a text of the driver, or of the caller. */
 static void add_text(struct hfd_buf *b, const char *text)
 {
@@ -498,14 +491,14 @@ static void cut(struct hfd_buf *b, size_t columns)
 void hfd_progress_line(struct hfd_buf *b, const json_t *hint,
                        const struct hfd_progress_times *times, size_t columns)
 {
-    const char *status = text_of(hint, "status");
+    const char *status = hfd_json_cstr(hint, "status");
 
     add_text(b, status[0] != '\0' ? status : "under way");
     if (times->total_us > 0)
         add_bar(b, times);
-    if (text_of(hint, "message")[0] != '\0') {
+    if (hfd_json_cstr(hint, "message")[0] != '\0') {
         hfd_buf_lit(b, "  ");
-        add_text(b, text_of(hint, "message"));
+        add_text(b, hfd_json_cstr(hint, "message"));
     }
     cut(b, columns);
 }
@@ -533,9 +526,10 @@ static struct hfd_progress_times times_of(const struct hfd_progress_view *v, con
                                        hfd_clock_mono_us(&hfd_clock_system) - v->began_us};
     int64_t now_us, end_us;
 
-    if (hfd_time_parse(hfd_slice_of(text_of(hint, "current_time")), &now_us, NULL) == HFD_OK &&
-        hfd_time_parse(hfd_slice_of(text_of(hint, "estimated_completion_time")), &end_us, NULL) ==
+    if (hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "current_time")), &now_us, NULL) ==
             HFD_OK &&
+        hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "estimated_completion_time")), &end_us,
+                       NULL) == HFD_OK &&
         end_us > now_us)
         t.total_us = t.elapsed_us + end_us - now_us;
     return t;
@@ -579,7 +573,7 @@ void hfd_progress_show(void *ctx, const struct hfd_order_answer *a)
     if (a->http.status != 202 || !json_is_object(a->doc))
         return;
     if (!v->terminal) {
-        print_news(v, text_of(a->doc, "status"), text_of(a->doc, "message"));
+        print_news(v, hfd_json_cstr(a->doc, "status"), hfd_json_cstr(a->doc, "message"));
         return;
     }
     times = times_of(v, a->doc);

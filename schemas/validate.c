@@ -1,20 +1,14 @@
 /* See validate.h. */
 #include "schemas/validate.h"
 
-#include "driver/base/arena.h"
 #include "driver/base/buf.h"
 #include "driver/base/clock.h"
 #include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/nearest.h"
-#include "schemas/schema_int.h"
-
-#include <jansson.h>
 
 #include <float.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 /* ---- walk ---- */

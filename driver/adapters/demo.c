@@ -2,7 +2,6 @@
 #include "driver/adapters/demo.h"
 
 #include "driver/base/check.h"
-#include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "driver/base/thread.h"
 #include "driver/core/transition.h"

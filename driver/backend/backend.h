@@ -9,6 +9,7 @@
 #ifndef HFD_BACKEND_BACKEND_H
 #define HFD_BACKEND_BACKEND_H
 
+#include "driver/base/clock.h"
 #include "driver/fleet/fleet.h"
 #include "store/rows_fleet.h"
 
@@ -200,5 +201,11 @@ static inline bool hfd_backend_id_is_given(hfd_slice id)
 {
     return id.len > 0 && !hfd_slice_starts(id, HFD_SLICE(HFD_PLACEHOLDER));
 }
+
+extern const struct hfd_backend hfd_backend_embedded;
+extern const struct hfd_backend hfd_backend_remote;
+
+/** Memory for one resource with its parts, while a pass works on it. */
+#define HFD_MIRROR_SCRATCH_MAX_BYTES ((size_t)128 * 1024 * 1024)
 
 #endif

@@ -7,9 +7,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/nearest.h"
-#include "driver/base/slice.h"
 #include "driver/base/trouble.h"
-#include "driver/fleet/condition.h"
 #include "store/store.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* See condition.h. */
 #include "driver/fleet/condition.h"
 
-#include "driver/base/arena.h"
-#include "driver/base/buf.h"
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/utf8.h"

@@ -1,20 +1,12 @@
 /* See fleet.h. */
 #include "driver/fleet/fleet.h"
 
-#include "driver/base/arena.h"
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/metrics.h"
-#include "driver/base/slice.h"
-#include "driver/fleet/aggregate.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/condition.h"
 #include "schemas/validate.h"
-#include "store/kind.h"
-#include "store/rows_fleet.h"
-#include "store/rows_history.h"
-#include "store/rows_report.h"
-#include "store/txn.h"
 #include "store/unit.h"
 
 /* ---- changes ---- */

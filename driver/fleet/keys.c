@@ -1,11 +1,8 @@
 /* See keys.h. */
 #include "driver/fleet/keys.h"
 
-#include "driver/base/arena.h"
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
-#include "driver/base/rng.h"
-#include "driver/fleet/condition.h"
 #include "store/rows_fleet.h"
 
 #include <stdlib.h>

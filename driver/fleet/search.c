@@ -1,12 +1,9 @@
 /* See search.h. */
 #include "driver/fleet/search.h"
 
-#include "driver/base/arena.h"
 #include "driver/base/clock.h"
 #include "driver/fleet/condition.h"
 #include "driver/fleet/search_lex.h"
-#include "store/filter.h"
-#include "store/kind.h"
 
 #include <errno.h>
 #include <math.h>

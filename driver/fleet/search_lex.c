@@ -5,8 +5,6 @@
 #include "driver/fleet/fleet.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/search.h"
-#include "store/filter.h"
-#include "store/kind.h"
 
 /* ---- search lex ---- */
 

@@ -3,9 +3,6 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
-#include "driver/fleet/condition.h"
-#include "driver/fleet/report.h"
-#include "driver/health/rules.h"
 
 /* ---- document ---- */
 

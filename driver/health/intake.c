@@ -1,10 +1,6 @@
 /* See intake.h. */
 #include "driver/health/intake.h"
 
-#include "driver/fleet/report.h"
-#include "driver/health/document.h"
-#include "driver/health/verdict.h"
-
 #include <stdio.h>
 
 /* ---- follow ---- */

@@ -4,7 +4,6 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
-#include "driver/base/slice.h"
 #include "driver/fleet/condition.h"
 
 #include <stdio.h>

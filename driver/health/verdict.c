@@ -1,10 +1,8 @@
 /* See verdict.h. */
 #include "driver/health/verdict.h"
 
-#include "driver/base/arena.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/health/document.h"
 
 #include <stdio.h>
 

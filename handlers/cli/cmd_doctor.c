@@ -7,8 +7,7 @@
  * hyperfleet-driver health: asks the running server whether it lives, or is ready, as a probe in an
  * image without curl. Thread: main.
  */
-#include "driver/backend/embedded.h"
-#include "driver/backend/mirror.h"
+#include "driver/backend/backend.h"
 #include "driver/base/base.h"
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"

@@ -2,7 +2,7 @@
 #include "handlers/cli/doctor_lines.h"
 
 #include "driver/backend/backend.h"
-#include "driver/backend/remote/observe.h"
+#include "driver/backend/remote/wire.h"
 #include "driver/base/clock.h"
 #include "driver/base/meter.h"
 #include "handlers/cli/cli.h"

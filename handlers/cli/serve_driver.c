@@ -1,11 +1,9 @@
 /* See serve_driver.h. */
 #include "handlers/cli/serve_driver.h"
 
-#include "driver/backend/embedded.h"
-#include "driver/backend/mirror.h"
-#include "driver/backend/remote/pace.h"
-#include "driver/backend/remote/remote.h"
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/work.h"
+#include "driver/backend/remote/remote.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/url.h"

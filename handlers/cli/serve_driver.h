@@ -2,7 +2,7 @@
 #ifndef HFD_CLI_SERVE_DRIVER_H
 #define HFD_CLI_SERVE_DRIVER_H
 
-#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/work.h"
 #include "driver/core/driver.h"
 #include "handlers/cli/cli.h"
 

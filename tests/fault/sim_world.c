@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "driver/backend/embedded.h"
+#include "driver/backend/backend.h"
 #include "driver/base/check.h"
 #include "driver/core/driver.h"
 #include "driver/core/keyring.h"

@@ -1,9 +1,9 @@
 /* See remote_world.h. */
 #include "tests/lib/remote_world.h"
 
-#include "driver/backend/mirror.h"
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/handle.h"
-#include "driver/backend/remote/plan.h"
+#include "driver/backend/remote/pass.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/work.h"
 #include "driver/base/base.h"
 #include "driver/core/transition.h"
 #include "store/rows_remote.h"

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "driver/backend/remote/http.h"
-#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/work.h"
 #include "driver/backend/remote/pass.h"
 #include "tests/lib/world.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "driver/backend/embedded.h"
+#include "driver/backend/backend.h"
 #include "driver/base/base.h"
 #include "store/rows_fleet.h"
 #include "store/rows_resource.h"

@@ -1,5 +1,5 @@
-/* driver/backend/remote/pace.c: the table of states and events, and the pauses. */
-#include "driver/backend/remote/pace.h"
+/* driver/backend/remote/work.c: the table of states and events, and the pauses. */
+#include "driver/backend/remote/work.h"
 
 #include "driver/base/clock.h"
 #include "tests/lib/seams.h"

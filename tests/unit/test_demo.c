@@ -1,7 +1,7 @@
 /* The demo adapters: when each is due, and rounds on a real store with time moved by hand. */
 #include "driver/adapters/demo.h"
 
-#include "driver/backend/embedded.h"
+#include "driver/backend/backend.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/fleet/report.h"

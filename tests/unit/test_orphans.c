@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "driver/backend/embedded.h"
+#include "driver/backend/backend.h"
 #include "driver/core/cookie.h"
 #include "driver/core/overview.h"
 #include "store/rows_fleet.h"

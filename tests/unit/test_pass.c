@@ -2,7 +2,7 @@
  * driver/backend/remote/pass.c, the machine of a pass: the arrows of the diagram in pass.h, written
  * down a second time, and what always holds.
  */
-#include "driver/backend/remote/pace.h"
+#include "driver/backend/remote/work.h"
 #include "driver/backend/remote/pass.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* driver/backend/remote/pace.c: the bound on requests a second, with time moved by hand. */
-#include "driver/backend/remote/pace.h"
+/* driver/backend/remote/work.c: the bound on requests a second, with time moved by hand. */
+#include "driver/backend/remote/work.h"
 
 #include "driver/base/clock.h"
 

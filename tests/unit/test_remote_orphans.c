@@ -2,7 +2,7 @@
  * Orphans in a played remote HyperFleet: found, listed, and deleted when a command asks for it.
  * Each fault, and everything else that may happen, comes at every request.
  */
-#include "driver/backend/mirror.h"
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/pass.h"
 #include "driver/core/overview.h"

@@ -3,8 +3,8 @@
  * work and passes of the test's own. How the thread shares its slots, keeps its bounds, turns away
  * from a remote that fails, and ends.
  */
-#include "driver/backend/remote/pace.h"
-#include "driver/backend/remote/rules.h"
+#include "driver/backend/remote/work.h"
+#include "driver/backend/remote/remote.h"
 #include "driver/base/base.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "driver/backend/remote/handle.h"
-#include "driver/backend/remote/plan.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/remote_world.h"
 

@@ -1,5 +1,5 @@
-/* driver/backend/remote/pace.c: work that is left alone for a while. */
-#include "driver/backend/remote/pace.h"
+/* driver/backend/remote/work.c: work that is left alone for a while. */
+#include "driver/backend/remote/work.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Documents of a remote HyperFleet of every generation, hostile ones too, and what answers
  * mean.
  */
-#include "driver/backend/remote/observe.h"
+#include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/pass.h"
 #include "store/rows_report.h"
 #include "tests/lib/contains.h"

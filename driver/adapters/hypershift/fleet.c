@@ -5,7 +5,6 @@
 #include "driver/core/transition.h"
 #include "driver/core/output.h"
 #include "driver/fleet/report.h"
-#include "driver/replica/keeper.h"
 #include "store/rows_resource.h"
 
 #define PAGE_MAX 200

@@ -3,7 +3,6 @@
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/backend/remote/http.h"
-#include "driver/backend/remote/observe.h"
 #include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
 #include "driver/base/foreign.h"

@@ -1,7 +1,6 @@
 /* See hypershift.h. */
 #include "driver/adapters/hypershift/hypershift.h"
 
-#include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/tree.h"
@@ -13,9 +12,7 @@
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
 #include "driver/base/trouble.h"
-#include "driver/core/driver.h"
 #include "driver/kube/client.h"
-#include "driver/kube/refusal.h"
 #include "driver/kube/watch.h"
 
 #include <pthread.h>

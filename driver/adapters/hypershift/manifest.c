@@ -1,8 +1,6 @@
 /* See manifest.h. */
 #include "driver/adapters/hypershift/manifest.h"
 
-#include "driver/adapters/hypershift/order.h"
-
 #define PULL_SECRET_SUFFIX "-pull-secret"
 #define SSH_KEY_SUFFIX "-ssh-key"
 #define MANIFEST_MAX_BYTES ((size_t)3 << 20) /* what an API server takes */

@@ -2,9 +2,6 @@
 #include "driver/adapters/hypershift/order.h"
 
 #include "driver/adapters/hypershift/networks.h"
-#include "driver/core/driver.h"
-#include "driver/core/input.h"
-#include "driver/kube/client.h"
 #include "store/rows_resource.h"
 
 #include <stdio.h>

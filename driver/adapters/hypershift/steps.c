@@ -3,8 +3,6 @@
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"
-#include "driver/adapters/hypershift/work.h"
-#include "driver/adapters/reconcile.h"
 #include "driver/base/foreign.h"
 #include "driver/core/input.h"
 #include "driver/core/lookup.h"

@@ -2,16 +2,9 @@
 #include "driver/adapters/hypershift/work.h"
 
 #include "driver/adapters/hypershift/fleet.h"
-#include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/order.h"
-#include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/steps.h"
-#include "driver/adapters/reconcile.h"
 #include "driver/base/yamlx.h"
-#include "driver/fleet/report.h"
-#include "driver/kube/refusal.h"
-#include "store/rows_fleet.h"
-#include "store/rows_report.h"
 
 #include <stdlib.h>
 

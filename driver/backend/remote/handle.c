@@ -1,13 +1,8 @@
 /* See handle.h. */
 #include "driver/backend/remote/handle.h"
 
-#include "driver/backend/mirror.h"
-#include "driver/backend/remote/adopt.h"
-#include "driver/backend/remote/observe.h"
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/orphans.h"
-#include "driver/backend/remote/pace.h"
-#include "driver/backend/remote/pass.h"
-#include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/work.h"
 #include "driver/base/check.h"
 #include "driver/fleet/fleet.h"

@@ -1,10 +1,9 @@
 /* See observe.h. */
 #include "driver/backend/remote/observe.h"
 
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/handle.h"
-#include "driver/backend/remote/http.h"
 #include "driver/backend/remote/orphans.h"
-#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/work.h"
 #include "driver/base/check.h"
@@ -431,124 +430,255 @@ hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct h
     return rc;
 }
 
-/* Returns whether the body may be a whole document. Cheap: checks its last byte. */
-static bool looks_whole(const struct hfd_remote_answer *a)
-{
-    hfd_slice b = a->body;
+/* ---- adoption, creation, refusal ---- */
 
-    while (b.len > 0 && strchr(" \t\r\n", b.p[b.len - 1]) != NULL)
-        b.len--;
-    return a->is_json && b.len > 1 && b.p[b.len - 1] == '}';
+bool hfd_adopt_is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    return hfd_slice_eq(doc->guresid, t->rows.res.guresid);
 }
 
-/* clang-format off */
-static const struct {
-    int from, to;                  /* of the status */
-    const char *code;              /* the last characters of the problem's code; NULL = any */
-    unsigned methods;              /* bits of enum hfd_remote_method; 0 = any */
-    enum hfd_remote_verdict verdict;
-} table[] = {
-    {401, 401, NULL,      0,                                                      HFD_ON_REFUSED},
-    {403, 403, NULL,      0,                                                      HFD_ON_REFUSED},
-    {404, 404, NULL,      0,                                                      HFD_ON_MISSING},
-    {410, 410, NULL,      0,                                                      HFD_ON_MISSING},
-    {405, 405, NULL,      1u << HFD_REMOTE_PATCH | 1u << HFD_REMOTE_DELETE,   HFD_ON_UNABLE},
-    {501, 501, NULL,      1u << HFD_REMOTE_PATCH | 1u << HFD_REMOTE_DELETE,   HFD_ON_UNABLE},
-    {409, 409, "CNF-003", 0,                                                      HFD_ON_LEAVING},
-    {409, 409, NULL,      1u << HFD_REMOTE_POST,                                HFD_ON_TAKEN},
-    {409, 409, NULL,      0,                                                      HFD_ON_LATER}, /* other resources refer to it, and may be deleted soon */
-    {400, 499, NULL,      1u << HFD_REMOTE_POST | 1u << HFD_REMOTE_PATCH,     HFD_ON_INVALID},
-};
-/* clang-format on */
-
-static bool ends_with(hfd_slice s, const char *end)
+bool hfd_adopt_is_foreign(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
-    const size_t n = strlen(end);
-
-    return s.len >= n && memcmp(s.p + s.len - n, end, n) == 0;
+    return !hfd_slice_eq(doc->made_by, t->policy->owner);
 }
 
-static bool fits(size_t row, enum hfd_remote_method method, int status, hfd_slice code)
+/* A resource that is adopted: its cluster is complete only with its nodepools. */
+static hfd_rc set_goal(struct hfd_take *t, struct hfd_pass_part *part,
+                       const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
-    return status >= table[row].from && status <= table[row].to &&
-           (table[row].methods == 0 || (table[row].methods & 1u << method) != 0) &&
-           (table[row].code == NULL || ends_with(code, table[row].code));
+    const bool cluster = part->row.kind == HFD_KIND_CLUSTER;
+
+    part->row.generation = doc->generation;
+    part->row.pending = cluster;
+    t->rows.remote.goal = cluster ? HFD_GOAL_ADOPT : HFD_GOAL_MAKE;
+    return hfd_part_row_put(t->tx, &part->row, err);
 }
 
-static bool is_good(int status)
+hfd_rc hfd_adopt_part(struct hfd_take *t, struct hfd_pass_part *part,
+                      const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
-    return status >= 200 && status <= 299;
+    bool available;
+    hfd_rc rc;
+
+    if (t->rows.remote.goal == HFD_GOAL_MAKE && !hfd_slice_eq(doc->name, part->fleet.name))
+        return hfd_refuse(t, "RES-101", hfd_words_other_name(t, part, doc->id, doc->name), err);
+    rc = hfd_observe_id(t, part, doc, &available, err);
+    if (rc == HFD_OK && !available)
+        return hfd_refuse_taken(t, part, doc->id, HFD_SLICE_NONE, err);
+    if (rc == HFD_OK && t->rows.remote.goal == HFD_GOAL_ADOPT)
+        rc = set_goal(t, part, doc, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (part == hfd_pass_own(&t->rows))
+        hfd_pass_move(t->m, HFD_PASS_LOOK);
+    return hfd_observe_document(t, part, doc, err);
 }
 
-/* HyperFleet's problems have a code of their own, and the status of the answer. */
-static bool is_problem(const struct hfd_remote_answer *a, const struct hfd_wire_problem *problem)
+static struct hfd_pass_part new_pool(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
-    return a->is_json && hfd_slice_starts(problem->code, HFD_SLICE("HYPERFLEET-")) &&
-           (problem->status == 0 || problem->status == a->status);
+    return (struct hfd_pass_part){
+        .row = {.guresid = t->rows.res.guresid,
+                .fleet_id = doc->id,
+                .kind = HFD_KIND_NODEPOOL,
+                .name = doc->name,
+                .generation = doc->generation},
+        .fleet = {.id = doc->id,
+                  .kind = HFD_KIND_NODEPOOL,
+                  .owner_id = hfd_pass_own(&t->rows)->row.fleet_id,
+                  .name = doc->name,
+                  .spec = doc->spec,
+                  .labels = doc->labels,
+                  .conditions = HFD_SLICE("[]"),
+                  .created_us = doc->created_us != 0 ? doc->created_us : t->now_us,
+                  .updated_us = t->now_us,
+                  .created_by = doc->created_by,
+                  .updated_by = doc->updated_by},
+        .exists = true,
+    };
 }
 
-static enum hfd_peer_body body_of(enum hfd_remote_method method, const struct hfd_remote_answer *a,
-                                  const struct hfd_wire_problem *problem)
+hfd_rc hfd_adopt_pool(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
-    const bool changes = method == HFD_REMOTE_PATCH || method == HFD_REMOTE_DELETE;
+    struct hfd_pass_part *parts, *part;
+    struct hfd_part_row known;
+    hfd_rc rc = hfd_part_row_by_fleet(t->tx, doc->id, t->mem, &known, err);
 
-    if (is_good(a->status) && a->body.len > 0)
-        return looks_whole(a) ? HFD_PEER_RESULT : HFD_PEER_STRANGE;
-    /* The router of an old HyperFleet has no words for a method that it does not know. */
-    if (a->body.len == 0)
-        return a->status == 405 && changes ? HFD_PEER_ERROR : HFD_PEER_EMPTY;
-    return is_problem(a, problem) ? HFD_PEER_ERROR : HFD_PEER_STRANGE;
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    if (hfd_pass_own(&t->rows) == NULL)
+        return HFD_OK; /* its cluster has no row */
+    parts = hfd_arena_array(t->mem, t->rows.count + 1, sizeof(*parts));
+    if (parts == NULL)
+        return hfd_fail_nomem(err, "adopt a nodepool");
+    memcpy(parts, t->rows.parts, t->rows.count * sizeof(*parts));
+    part = &parts[t->rows.count];
+    *part = new_pool(t, doc);
+    rc = hfd_fleet_row_insert(t->tx, &part->fleet, err);
+    if (rc == HFD_CONFLICT)
+        return HFD_OK; /* HyperFleet has at most one of that name */
+    if (rc == HFD_OK)
+        rc = hfd_part_row_put(t->tx, &part->row, err);
+    if (rc == HFD_OK)
+        rc = hfd_remote_orphan_adopted(t->tx, doc->id, t->mem, err);
+    t->rows.parts = parts;
+    t->rows.count++;
+    return rc == HFD_OK ? hfd_observe_document(t, part, doc, err) : rc;
 }
 
-enum hfd_remote_verdict hfd_remote_verdict_of(enum hfd_remote_method method,
-                                              const struct hfd_remote_answer *a,
-                                              const struct hfd_wire_problem *problem)
+hfd_rc hfd_adopt_complete(struct hfd_take *t, struct hfd_err *err)
 {
-    enum hfd_peer_word word;
+    struct hfd_pass_part *own = hfd_pass_own(&t->rows);
 
-    if (!a->arrived)
-        return HFD_ON_LATER;
-    word = hfd_peer_word_of(a->status, body_of(method, a, problem), method == HFD_REMOTE_DELETE);
-    if (word == HFD_PEER_DONE)
-        return HFD_ON_WELL;
-    if (a->status >= 300 && a->status <= 399)
-        return HFD_ON_WRONG;
-    if (word == HFD_PEER_FOREIGN)
-        return HFD_ON_FOREIGN;
-    if (a->status == 404 && problem->no_route)
-        return HFD_ON_WRONG;
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        if ((word == HFD_PEER_DECIDES || a->status == 501) &&
-            fits(i, method, a->status, problem->code))
-            return table[i].verdict;
-    return HFD_ON_LATER;
+    if (t->rows.remote.goal != HFD_GOAL_ADOPT || own == NULL)
+        return HFD_OK;
+    t->rows.remote.goal = HFD_GOAL_MAKE;
+    own->row.pending = false;
+    return hfd_part_row_put(t->tx, &own->row, err);
 }
 
-static bool contains(const struct hfd_remote_answer *a, hfd_slice words)
+hfd_rc hfd_adopt_nothing(struct hfd_take *t, struct hfd_err *err)
 {
-    return a->body.len > 0 && memmem(a->body.p, a->body.len, words.p, words.len) != NULL;
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++)
+        rc = hfd_fleet_row_delete(t->tx, t->rows.parts[i].row.fleet_id, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_count(t->tx, &t->rows.res, t->rows.res.state, -1, err);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_delete(t->tx, t->rows.res.guresid, err);
+    hfd_pass_end(t->m);
+    return rc == HFD_OK
+               ? hfd_backend_remote.forget(
+                     t->tx, &(struct hfd_backend_subject){t->rows.res.guresid, t->now_us, t->mem},
+                     err)
+               : rc;
 }
 
-static bool is_wrong(const struct hfd_remote_answer *a)
+void hfd_creation_announce(struct hfd_take *t)
 {
-    if (a->status != 404)
-        return a->status >= 300 && a->status <= 399;
-    return !a->is_json || !contains(a, HFD_SLICE("HYPERFLEET-")) ||
-           contains(a, HFD_SLICE("HYPERFLEET-NTF-000"));
+    t->m->creation.announced = true;
+    t->m->creation.before_us = t->rows.remote.unsure_us;
+    t->rows.remote.unsure_us = t->now_us;
 }
 
-static bool is_ill(int status)
+void hfd_creation_withdraw(struct hfd_take *t)
 {
-    return status < 200 || (status != 501 && hfd_peer_is_busy(status));
+    if (t->m->creation.announced)
+        t->rows.remote.unsure_us = t->m->creation.before_us;
+    t->m->creation.announced = false;
 }
 
-enum hfd_remote_health hfd_remote_health_of(const struct hfd_remote_answer *a)
+bool hfd_creation_is_left(const struct hfd_take *t, const struct hfd_pass_part *but)
 {
-    if (!a->arrived || is_ill(a->status))
-        return HFD_REMOTE_ILL;
-    if (is_good(a->status))
-        return looks_whole(a) || a->body.len == 0 ? HFD_REMOTE_WELL : HFD_REMOTE_ILL;
-    if (is_wrong(a))
-        return HFD_REMOTE_WRONG;
-    return a->status == 401 || a->status == 403 ? HFD_REMOTE_REFUSES : HFD_REMOTE_WELL;
+    for (size_t i = 0; i < t->rows.count; i++) {
+        const struct hfd_pass_part *p = &t->rows.parts[i];
+
+        if (p != but && i != t->rows.own && p->exists && p->row.pending && !p->row.leaving &&
+            p->fleet.deleted_us == 0 && !hfd_backend_id_is_given(p->row.fleet_id))
+            return true;
+    }
+    return false;
+}
+
+void hfd_creation_conclude(struct hfd_take *t)
+{
+    const struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
+    const bool answered =
+        t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_FOREIGN && t->verdict != HFD_ON_WRONG;
+    const bool more = part != hfd_pass_own(&t->rows) && hfd_creation_is_left(t, part);
+
+    t->rows.remote.unsure_us = !answered || more ? t->now_us : t->m->creation.before_us;
+}
+
+bool hfd_creation_is_unsure(const struct hfd_take *t)
+{
+    return t->rows.remote.unsure_us != 0 &&
+           t->now_us < t->rows.remote.unsure_us + HFD_CREATION_UNSURE_US;
+}
+
+#define REFUSALS_MAX 3
+
+/* Takes back deleted_us of parts that are not going to be deleted. */
+static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++) {
+        struct hfd_pass_part *p = &t->rows.parts[i];
+        const struct hfd_seen_part *seen = hfd_pass_seen(t->m, p->row.fleet_id);
+        struct hfd_fleet_row other;
+
+        if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
+            continue;
+        rc = hfd_fleet_row_by_name(
+            t->tx, &(struct hfd_fleet_name){p->fleet.kind, p->fleet.owner_id, p->fleet.name},
+            t->mem, &other, err);
+        if (rc == HFD_OK)
+            continue; /* another resource has its name now */
+        if (rc != HFD_NOT_FOUND)
+            return rc;
+        p->fleet.deleted_us = 0;
+        p->fleet.deleted_by = HFD_SLICE_NONE;
+        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
+    }
+    return rc;
+}
+
+hfd_rc hfd_refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
+{
+    const hfd_slice guresid = t->rows.res.guresid;
+    hfd_rc rc;
+
+    if (message.p != NULL)
+        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message),
+                                   HFD_SLICE_FMT(guresid));
+    if (message.p == NULL)
+        return hfd_fail_nomem(err, "refuse an operation");
+    hfd_pass_end(t->m);
+    if (t->rows.remote.goal == HFD_GOAL_OBSERVE)
+        return HFD_OK;
+    t->rows.remote.goal = HFD_GOAL_OBSERVE;
+    rc = restore(t, err);
+    if (rc == HFD_OK)
+        rc = t->policy->on_refused(
+            t->policy->observer, t->tx,
+            &(struct hfd_fleet_call){.fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem},
+            &(struct hfd_refusal){guresid, code, message}, err);
+    return rc;
+}
+
+hfd_rc hfd_refuse_taken(struct hfd_take *t, const struct hfd_pass_part *part, hfd_slice id,
+                        hfd_slice made_by, struct hfd_err *err)
+{
+    const bool other_server = made_by.p != NULL && !hfd_slice_eq(made_by, t->policy->owner);
+
+    return hfd_refuse(t, "RES-101",
+                      other_server ? hfd_words_other_server(t, part, id, made_by)
+                                   : hfd_words_name_taken(t, part, id),
+                      err);
+}
+
+hfd_rc hfd_refuse_invalid(struct hfd_take *t, const struct hfd_pass_part *part, struct hfd_err *err)
+{
+    return hfd_refuse(t, "RES-101", hfd_words_invalid(t, part), err);
+}
+
+hfd_rc hfd_refuse_unable(struct hfd_take *t, const struct hfd_pass_part *part, struct hfd_err *err)
+{
+    return hfd_refuse(t, "RES-104", hfd_words_unable(t, part), err);
+}
+
+hfd_rc hfd_refuse_credentials(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    t->rows.remote.refusals++;
+    rc = hfd_due_later_by_answer(t, err);
+    if (rc != HFD_OK || t->rows.remote.refusals < REFUSALS_MAX ||
+        (t->rows.remote.goal != HFD_GOAL_MAKE && t->rows.remote.goal != HFD_GOAL_ADOPT))
+        return rc;
+    /* A ready resource stays ready: it needs nothing until there is a new token. */
+    if (hfd_due_is_settled(&t->rows))
+        return HFD_OK;
+    return hfd_refuse(t, "RES-103", hfd_words_credentials(t), err);
 }

@@ -3,7 +3,6 @@
 
 #include "driver/backend/backend.h"
 #include "driver/backend/remote/handle.h"
-#include "driver/backend/remote/pace.h"
 #include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/work.h"
 #include "driver/base/log.h"

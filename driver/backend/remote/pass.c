@@ -1,16 +1,14 @@
 /* See pass.h. */
 #include "driver/backend/remote/pass.h"
 
-#include "driver/backend/mirror.h"
+#include "driver/backend/backend.h"
 #include "driver/backend/remote/http.h"
-#include "driver/backend/remote/wire.h"
-#include "driver/backend/remote/work.h"
+#include "driver/backend/remote/observe.h"
 #include "driver/base/check.h"
 #include "store/rows_fleet.h"
-#include "store/rows_remote.h"
-#include "store/rows_resource.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* The machine of a pass: its phases, its memory, and what always holds. See pass.h. */
@@ -313,4 +311,644 @@ struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *rows, hfd_
         if (hfd_slice_eq(rows->parts[i].row.fleet_id, fleet_id))
             return &rows->parts[i];
     return NULL;
+}
+
+/* ---- the next request ---- */
+
+/* One request in the making. */
+struct request_maker {
+    struct hfd_pass *pass;
+    struct hfd_pass_memory *m; /* pass->now */
+    struct hfd_pass_rows rows;
+    struct hfd_remote_request *out;
+    struct hfd_err *err;
+    hfd_rc rc; /* the first failure: HFD_NOMEM, HFD_LIMIT */
+};
+
+/*
+ * Makes the requests of a pass: method, path, query and body, in the words of every HyperFleet
+ * generation. Thread: any.
+ * Source: HyperFleet API.
+ */
+
+#define BODY_MAX_BYTES ((size_t)8 * 1024 * 1024)
+
+/* ---- texts ---- */
+
+static hfd_slice escape(hfd_slice text, struct hfd_arena *mem)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    char *p = hfd_arena_alloc(mem, 3 * text.len + 1);
+    size_t n = 0;
+
+    if (p == NULL)
+        return HFD_SLICE_NONE;
+    for (size_t i = 0; i < text.len; i++) {
+        const unsigned char c = (unsigned char)text.p[i];
+
+        if (hfd_is_alnum(text.p[i]) || c == '-' || c == '.' || c == '_' || c == '~') {
+            p[n++] = text.p[i];
+            continue;
+        }
+        p[n++] = '%';
+        p[n++] = hex[c >> 4];
+        p[n++] = hex[c & 15];
+    }
+    return (hfd_slice){p, n};
+}
+
+/*
+ * "?page=1&...", with the parameters of every generation. search: TSL, or empty. The result has no
+ * p if memory is short, or if search has none: another list would be asked for.
+ */
+static hfd_slice list_query(const struct request_maker *k, hfd_slice search)
+{
+    struct hfd_arena *mem = &k->pass->request;
+    const hfd_slice escaped = search.p != NULL ? escape(search, mem) : HFD_SLICE_NONE;
+
+    if (escaped.p == NULL)
+        return HFD_SLICE_NONE;
+    return hfd_arena_printf(mem,
+                            "?page=%lld&size=%d&pageSize=%d&orderBy=created_time%%20desc&order="
+                            "created_time%%20desc%s%.*s",
+                            (long long)hfd_pass_list(k->m)->page + 1, HFD_REMOTE_PAGE,
+                            HFD_REMOTE_PAGE, escaped.len > 0 ? "&search=" : "",
+                            HFD_SLICE_FMT(escaped));
+}
+
+/* Later generations read a text that begins like a date as a date, and find nothing. */
+static bool like_date(hfd_slice text)
+{
+    static const char form[] = "dddd-dd-dd";
+
+    for (size_t i = 0; i < sizeof(form) - 1; i++)
+        if (i >= text.len ||
+            (form[i] == 'd' ? text.p[i] < '0' || text.p[i] > '9' : text.p[i] != form[i]))
+            return false;
+    return true;
+}
+
+/* Finds all of our own; it may find more, so that the answer's labels are compared. */
+static hfd_slice label_search(const struct request_maker *k, bool nested)
+{
+    const hfd_slice guresid = k->rows.res.guresid, owner = k->pass->policy->owner;
+    struct hfd_arena *mem = &k->pass->request;
+
+    if (!like_date(guresid))
+        return hfd_arena_printf(mem, "labels." HFD_GURESID_LABEL "='%.*s'", HFD_SLICE_FMT(guresid));
+    if (nested || owner.len == 0 || like_date(owner))
+        return HFD_SLICE("");
+    return hfd_arena_printf(mem, "labels." HFD_OWNER_LABEL "='%.*s'", HFD_SLICE_FMT(owner));
+}
+
+/* ---- requests ---- */
+
+static void make(struct request_maker *k, enum hfd_pass_step step, enum hfd_remote_method method,
+                 hfd_slice path, hfd_slice fleet_id)
+{
+    *k->out = (struct hfd_remote_request){.method = method,
+                                          .path = path,
+                                          .step = (int)step,
+                                          .fleet_id = hfd_arena_dup(&k->pass->request, fleet_id)};
+    if (path.p == NULL || k->out->fleet_id.p == NULL)
+        k->rc = hfd_fail_nomem(k->err, "make a request to HyperFleet");
+}
+
+/* A list about another part than before begins at its first page. */
+static void begin_list(struct request_maker *k, hfd_slice of)
+{
+    struct hfd_pass_list *list = hfd_pass_list(k->m);
+
+    if (list->of.p != NULL && hfd_slice_eq(list->of, of))
+        return;
+    *list = (struct hfd_pass_list){.of = hfd_arena_dup(&k->pass->mem, of)};
+    if (list->of.p == NULL)
+        k->rc = hfd_fail_nomem(k->err, "make a request to HyperFleet");
+}
+
+/* "/clusters/2abc", "/clusters/2abc/nodepools/2np1" */
+static hfd_slice part_path(const struct request_maker *k, const struct hfd_pass_part *p,
+                           const char *rest)
+{
+    struct hfd_arena *mem = &k->pass->request;
+
+    if (p->row.kind == HFD_KIND_CLUSTER)
+        return hfd_arena_printf(mem, "/clusters/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
+    if (p->fleet.owner_id.len == 0)
+        return hfd_arena_printf(mem, "/nodepools/%.*s%s", HFD_SLICE_FMT(p->row.fleet_id), rest);
+    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools/%.*s%s",
+                            HFD_SLICE_FMT(p->fleet.owner_id), HFD_SLICE_FMT(p->row.fleet_id), rest);
+}
+
+/* "/clusters", or the nodepools of a cluster; all nodepools if the cluster is not known. */
+static hfd_slice list_path(const struct request_maker *k, enum hfd_kind kind, hfd_slice owner_id,
+                           hfd_slice query)
+{
+    struct hfd_arena *mem = &k->pass->request;
+
+    if (query.p == NULL)
+        return HFD_SLICE_NONE;
+    if (kind == HFD_KIND_CLUSTER)
+        return hfd_arena_printf(mem, "/clusters%.*s", HFD_SLICE_FMT(query));
+    if (owner_id.len == 0)
+        return hfd_arena_printf(mem, "/nodepools%.*s", HFD_SLICE_FMT(query));
+    return hfd_arena_printf(mem, "/clusters/%.*s/nodepools%.*s", HFD_SLICE_FMT(owner_id),
+                            HFD_SLICE_FMT(query));
+}
+
+static void request_get(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    make(k, HFD_STEP_GET, HFD_REMOTE_GET, part_path(k, p, ""), p->row.fleet_id);
+}
+
+/* A list of what carries the GUResID's label, for the own part. */
+static void request_find(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    const bool nested = p->row.kind == HFD_KIND_NODEPOOL && p->fleet.owner_id.len > 0;
+    hfd_slice query;
+
+    begin_list(k, p->row.fleet_id);
+    query = list_query(k, label_search(k, nested));
+    make(k, HFD_STEP_FIND, HFD_REMOTE_GET, list_path(k, p->row.kind, p->fleet.owner_id, query),
+         p->row.fleet_id);
+}
+
+/* A list of what has the part's name. */
+static void request_find_name(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    const hfd_slice search =
+        like_date(p->fleet.name)
+            ? HFD_SLICE("")
+            : hfd_arena_printf(&k->pass->request, "name='%.*s'", HFD_SLICE_FMT(p->fleet.name));
+    hfd_slice query;
+
+    begin_list(k, p->row.fleet_id);
+    query = list_query(k, search);
+    make(k, HFD_STEP_FIND_NAME, HFD_REMOTE_GET, list_path(k, p->row.kind, p->fleet.owner_id, query),
+         p->row.fleet_id);
+}
+
+/* The cluster that a nodepool part names. */
+static void request_owner(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    make(k, HFD_STEP_OWNER, HFD_REMOTE_GET,
+         hfd_arena_printf(&k->pass->request, "/clusters/%.*s", HFD_SLICE_FMT(p->fleet.owner_id)),
+         p->row.fleet_id);
+}
+
+static void request_pools(struct request_maker *k, const struct hfd_pass_part *cluster)
+{
+    hfd_slice query;
+
+    begin_list(k, cluster->row.fleet_id);
+    query = list_query(k, label_search(k, true));
+    make(k, HFD_STEP_POOLS, HFD_REMOTE_GET,
+         list_path(k, HFD_KIND_NODEPOOL, cluster->row.fleet_id, query), cluster->row.fleet_id);
+}
+
+static void request_reports(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    const hfd_slice path = part_path(k, p, "/statuses");
+    hfd_slice query;
+
+    if (!hfd_slice_eq(k->m->reports.list.of, p->row.fleet_id))
+        k->m->reports.changed = false;
+    begin_list(k, p->row.fleet_id);
+    query = list_query(k, HFD_SLICE(""));
+    make(k, HFD_STEP_REPORTS, HFD_REMOTE_GET,
+         query.p != NULL && path.p != NULL
+             ? hfd_arena_printf(&k->pass->request, "%.*s%.*s", HFD_SLICE_FMT(path),
+                                HFD_SLICE_FMT(query))
+             : HFD_SLICE_NONE,
+         p->row.fleet_id);
+}
+
+/* Adds the labels that are wanted, and the label of this server. */
+static void add_labels(const struct request_maker *k, struct hfd_buf *b, hfd_slice labels)
+{
+    const hfd_slice owner = k->pass->policy->owner;
+
+    if (owner.len == 0) {
+        hfd_buf_add(b, labels);
+        return;
+    }
+    hfd_buf_lit(b, "{\"" HFD_OWNER_LABEL "\":");
+    hfd_buf_json_str(b, owner);
+    if (labels.len > 2) {
+        hfd_buf_addc(b, ',');
+        hfd_buf_add(b, (hfd_slice){labels.p + 1, labels.len - 1});
+    } else {
+        hfd_buf_addc(b, '}');
+    }
+}
+
+/* Sets the body, and keeps what it asks for: a PUT may change the rows before the answer comes. */
+static void set_body(struct request_maker *k, const struct hfd_pass_part *p, struct hfd_buf *b)
+{
+    struct hfd_pass *pass = k->pass;
+    hfd_slice text;
+    hfd_rc rc = hfd_buf_finish(b, &text, k->err);
+
+    if (rc == HFD_OK) {
+        k->out->body = hfd_arena_dup(&pass->request, text);
+        pass->sent_spec = hfd_arena_dup(&pass->request, p->fleet.spec);
+        pass->sent_labels = hfd_arena_dup(&pass->request, p->fleet.labels);
+        if (k->out->body.p == NULL || pass->sent_spec.p == NULL || pass->sent_labels.p == NULL)
+            rc = hfd_fail_nomem(k->err, "make a request to HyperFleet");
+    }
+    hfd_buf_fini(b);
+    k->rc = k->rc == HFD_OK ? rc : k->rc;
+}
+
+static void request_post(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    const bool cluster = p->row.kind == HFD_KIND_CLUSTER;
+    struct hfd_buf b;
+
+    make(k, HFD_STEP_POST, HFD_REMOTE_POST,
+         cluster ? HFD_SLICE("/clusters")
+                 : hfd_arena_printf(&k->pass->request, "/clusters/%.*s/nodepools",
+                                    HFD_SLICE_FMT(p->fleet.owner_id)),
+         p->row.fleet_id);
+    hfd_buf_init(&b, BODY_MAX_BYTES);
+    hfd_buf_addf(&b, "{\"kind\":\"%s\",\"name\":", cluster ? "Cluster" : "NodePool");
+    hfd_buf_json_str(&b, p->fleet.name);
+    hfd_buf_lit(&b, ",\"spec\":");
+    hfd_buf_add(&b, p->fleet.spec);
+    hfd_buf_lit(&b, ",\"labels\":");
+    add_labels(k, &b, p->fleet.labels);
+    hfd_buf_addc(&b, '}');
+    set_body(k, p, &b);
+}
+
+/* Sends what differs from `seen`. */
+static void request_patch(struct request_maker *k, const struct hfd_pass_part *p,
+                          const struct hfd_seen_part *seen)
+{
+    const bool spec = !hfd_slice_eq(p->fleet.spec, seen->spec),
+               labels = !hfd_slice_eq(p->fleet.labels, seen->labels);
+    struct hfd_buf b;
+
+    make(k, HFD_STEP_PATCH, HFD_REMOTE_PATCH, part_path(k, p, ""), p->row.fleet_id);
+    hfd_buf_init(&b, BODY_MAX_BYTES);
+    hfd_buf_addc(&b, '{');
+    if (spec) {
+        hfd_buf_lit(&b, "\"spec\":");
+        hfd_buf_add(&b, p->fleet.spec);
+    }
+    if (labels) {
+        hfd_buf_add(&b, spec ? HFD_SLICE(",\"labels\":") : HFD_SLICE("\"labels\":"));
+        add_labels(k, &b, p->fleet.labels);
+    }
+    hfd_buf_addc(&b, '}');
+    set_body(k, p, &b);
+}
+
+static void request_delete(struct request_maker *k, const struct hfd_pass_part *p)
+{
+    make(k, HFD_STEP_DELETE, HFD_REMOTE_DELETE, part_path(k, p, ""), p->row.fleet_id);
+}
+
+/*
+ * All clusters or nodepools of this server that are not ready.
+ * @param later_names  the remote reports Reconciled for Ready
+ */
+static void request_many(struct request_maker *k, enum hfd_kind kind, bool later_names)
+{
+    const hfd_slice search = hfd_arena_printf(
+        &k->pass->request, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'",
+        HFD_SLICE_FMT(k->pass->policy->owner), later_names ? "Reconciled" : "Ready");
+
+    make(k, HFD_STEP_MANY, HFD_REMOTE_GET,
+         list_path(k, kind, HFD_SLICE_NONE, list_query(k, search)), HFD_SLICE(""));
+}
+
+/* All clusters or nodepools of this server. */
+static void request_search(struct request_maker *k, enum hfd_kind kind)
+{
+    const hfd_slice owner = k->pass->policy->owner;
+    const hfd_slice search =
+        like_date(owner) ? HFD_SLICE("")
+                         : hfd_arena_printf(&k->pass->request, "labels." HFD_OWNER_LABEL "='%.*s'",
+                                            HFD_SLICE_FMT(owner));
+
+    make(k, HFD_STEP_SEARCH, HFD_REMOTE_GET,
+         list_path(k, kind, HFD_SLICE_NONE, list_query(k, search)), HFD_SLICE(""));
+}
+
+/* GET or DELETE of an orphan. */
+static void request_orphan(struct request_maker *k, enum hfd_remote_method method,
+                           const struct hfd_orphan_row *orphan)
+{
+    struct hfd_pass_part part = {.row = {.kind = orphan->kind, .fleet_id = orphan->id}};
+
+    part.fleet.owner_id = orphan->owner_id;
+    make(k, method == HFD_REMOTE_DELETE ? HFD_STEP_ORPHAN_DELETE : HFD_STEP_ORPHAN_GET, method,
+         part_path(k, &part, ""), orphan->id);
+}
+
+/* Which phase a pass goes to next. See the diagram in pass.h. */
+
+/* ---- a resource without an id ---- */
+
+/* Returns whether the phase belongs to the search for an id, or its creation. */
+static bool is_before_id(enum hfd_pass_phase phase)
+{
+    return phase == HFD_PASS_START || phase == HFD_PASS_FIND || phase == HFD_PASS_FIND_NAME ||
+           phase == HFD_PASS_ASK_OWNER || phase == HFD_PASS_CREATE;
+}
+
+static enum hfd_pass_phase phase_without_id(struct request_maker *k,
+                                            const struct hfd_pass_part *own)
+{
+    struct hfd_pass_memory *m = k->m;
+
+    if (own->fleet.owner_id.len > 0 && !hfd_backend_id_is_given(own->fleet.owner_id))
+        return HFD_PASS_DONE; /* its cluster comes first, and makes this work due
+                                 again */
+    if (!is_before_id(m->phase))
+        hfd_pass_move(m, HFD_PASS_START);
+    if (m->phase == HFD_PASS_START)
+        return HFD_PASS_FIND;
+    if (m->phase != HFD_PASS_CREATE || k->rows.remote.goal == HFD_GOAL_MAKE)
+        return m->phase;
+    return m->creation.announced ? HFD_PASS_FIND : HFD_PASS_DONE; /* the goal changed meanwhile */
+}
+
+/* ---- a resource with an id ---- */
+
+static bool has_pools(const struct hfd_pass_rows *rows)
+{
+    if (rows->res.kind != HFD_KIND_CLUSTER)
+        return false;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].row.kind == HFD_KIND_NODEPOOL)
+            return true;
+    return rows->remote.goal == HFD_GOAL_ADOPT;
+}
+
+/* The first request of WRITE. */
+struct write {
+    enum hfd_pass_step step;
+    const struct hfd_pass_part *part; /* NULL = nothing to write */
+    const struct hfd_seen_part *seen;
+};
+
+static struct write write_of(const struct hfd_pass_memory *m, const struct hfd_pass_part *p)
+{
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, p->row.fleet_id);
+
+    if (!p->row.pending || p->row.leaving || p->fleet.deleted_us != 0)
+        return (struct write){.part = NULL};
+    if (!hfd_backend_id_is_given(p->row.fleet_id))
+        return (struct write){hfd_pass_noted(m, p->row.fleet_id, HFD_PART_NAME_TAKEN)
+                                  ? HFD_STEP_FIND_NAME
+                                  : HFD_STEP_POST,
+                              p, NULL};
+    /* A later PUT may want what the remote has already: then its document is enough. */
+    if (seen == NULL || (!seen->deleting && hfd_observe_equal(p, seen->spec, seen->labels)))
+        return (struct write){HFD_STEP_GET, p, NULL};
+    return (struct write){HFD_STEP_PATCH, seen->deleting ? NULL : p, seen};
+}
+
+static bool must_delete(const struct hfd_pass_memory *m, const struct hfd_pass_part *p)
+{
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, p->row.fleet_id);
+
+    return p->row.leaving && seen != NULL && !seen->deleting &&
+           !hfd_pass_noted(m, p->row.fleet_id, HFD_PART_DELETE_SENT);
+}
+
+/* Deletions first. Nothing is written to a cluster that is being deleted. */
+static struct write first_write(const struct request_maker *k, const struct hfd_seen_part *own)
+{
+    const struct hfd_pass_rows *rows = &k->rows;
+    struct write w = {.part = NULL};
+
+    if (rows->remote.goal != HFD_GOAL_MAKE || own->deleting)
+        return w;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].exists && must_delete(k->m, &rows->parts[i]))
+            return (struct write){HFD_STEP_DELETE, &rows->parts[i], NULL};
+    for (size_t i = 0; w.part == NULL && i < rows->count; i++)
+        if (rows->parts[i].exists)
+            w = write_of(k->m, &rows->parts[i]);
+    return w;
+}
+
+/* The first phase that has something to do. */
+static enum hfd_pass_phase phase_with_id(const struct request_maker *k,
+                                         const struct hfd_pass_part *own)
+{
+    const struct hfd_pass_memory *m = k->m;
+    const struct hfd_seen_part *seen = hfd_pass_seen(m, own->row.fleet_id);
+
+    if (seen == NULL)
+        return HFD_PASS_LOOK;
+    if (k->rows.remote.goal == HFD_GOAL_DELETE && !seen->deleting &&
+        !hfd_pass_noted(m, own->row.fleet_id, HFD_PART_DELETE_SENT))
+        return HFD_PASS_DELETE;
+    if (has_pools(&k->rows) && !m->pools.complete)
+        return HFD_PASS_LIST_POOLS;
+    if (hfd_pass_first_held(m->worse, &k->rows) != NULL)
+        return HFD_PASS_REPORTS_FIRST;
+    if (hfd_pass_first_unseen(m, &k->rows) != NULL)
+        return HFD_PASS_LOOK_REST;
+    if (first_write(k, seen).part != NULL)
+        return HFD_PASS_WRITE;
+    return hfd_pass_first_held(m->held, &k->rows) != NULL ? HFD_PASS_REPORTS : HFD_PASS_DONE;
+}
+
+/* A part whose reports are half read goes on; else the first of the list. */
+static const struct hfd_pass_part *reports_part(const struct request_maker *k,
+                                                const struct hfd_held_part *list)
+{
+    const struct hfd_pass_list *reports = &k->m->reports.list;
+
+    for (const struct hfd_held_part *h = list; reports->page > 0 && h != NULL; h = h->next) {
+        const struct hfd_pass_part *p = hfd_pass_part_by_id(&k->rows, h->fleet_id);
+
+        if (p != NULL && p->exists && hfd_slice_eq(h->fleet_id, reports->of))
+            return p;
+    }
+    return hfd_pass_first_held(list, &k->rows);
+}
+
+/* ---- requests ---- */
+
+static void request_write(struct request_maker *k, const struct hfd_pass_part *own)
+{
+    const struct write w = first_write(k, hfd_pass_seen(k->m, own->row.fleet_id));
+
+    switch ((int)w.step) {
+    case HFD_STEP_DELETE:
+        request_delete(k, w.part);
+        break;
+    case HFD_STEP_FIND_NAME:
+        request_find_name(k, w.part);
+        break;
+    case HFD_STEP_POST:
+        request_post(k, w.part);
+        break;
+    case HFD_STEP_PATCH:
+        request_patch(k, w.part, w.seen);
+        break;
+    default:
+        request_get(k, w.part);
+        break;
+    }
+}
+
+static void request_for_phase(struct request_maker *k, const struct hfd_pass_part *own)
+{
+    switch ((int)k->m->phase) {
+    case HFD_PASS_FIND:
+        request_find(k, own);
+        break;
+    case HFD_PASS_FIND_NAME:
+        request_find_name(k, own);
+        break;
+    case HFD_PASS_ASK_OWNER:
+        request_owner(k, own);
+        break;
+    case HFD_PASS_CREATE:
+        request_post(k, own);
+        break;
+    case HFD_PASS_LOOK:
+        request_get(k, own);
+        break;
+    case HFD_PASS_DELETE:
+        request_delete(k, own);
+        break;
+    case HFD_PASS_LIST_POOLS:
+        request_pools(k, own);
+        break;
+    case HFD_PASS_REPORTS_FIRST:
+        request_reports(k, reports_part(k, k->m->worse));
+        break;
+    case HFD_PASS_LOOK_REST:
+        request_get(k, hfd_pass_first_unseen(k->m, &k->rows));
+        break;
+    case HFD_PASS_WRITE:
+        request_write(k, own);
+        break;
+    case HFD_PASS_REPORTS:
+        request_reports(k, reports_part(k, k->m->held));
+        break;
+    default: /* DONE */
+        break;
+    }
+}
+
+static void move_to(struct hfd_pass_memory *m, enum hfd_pass_phase to)
+{
+    if (to != m->phase)
+        hfd_pass_move(m, to);
+}
+
+/* ---- by kind of work ---- */
+
+static hfd_rc next_of_resource(struct hfd_txn *tx, struct request_maker *k, struct hfd_arena *mem)
+{
+    const struct hfd_pass_part *own;
+    hfd_rc rc = hfd_pass_rows_load(tx, k->pass->work.guresid, mem, &k->rows, k->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    own = hfd_pass_own(&k->rows);
+    if (!k->rows.found || own == NULL || !own->exists) {
+        hfd_pass_end(k->m);
+        return HFD_OK;
+    }
+    if (!hfd_backend_id_is_given(own->row.fleet_id))
+        move_to(k->m, phase_without_id(k, own));
+    else
+        move_to(k->m, is_before_id(k->m->phase) ? HFD_PASS_LOOK : k->m->phase);
+    if (hfd_backend_id_is_given(own->row.fleet_id))
+        move_to(k->m, phase_with_id(k, own));
+    request_for_phase(k, own);
+    return HFD_OK;
+}
+
+static hfd_rc next_of_many(struct hfd_txn *tx, struct request_maker *k, struct hfd_arena *mem)
+{
+    const struct hfd_remote_due any = {HFD_WATCHED_CLOSELY, INT64_MAX, 1};
+    struct hfd_remote_list first;
+    hfd_rc rc = hfd_remote_row_due(tx, &any, mem, &first, k->err);
+
+    if (rc != HFD_OK || first.count == 0)
+        return rc;
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_MANY_CLUSTERS);
+    request_many(k, k->m->phase == HFD_PASS_MANY_POOLS ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER,
+                 first.rows[0].later_names);
+    return HFD_OK;
+}
+
+static void next_of_search(struct request_maker *k)
+{
+    if (k->pass->policy->owner.len == 0)
+        return; /* without the label of this server nothing is known to be ours */
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_SEARCH_CLUSTERS);
+    request_search(k, k->m->phase == HFD_PASS_SEARCH_POOLS ? HFD_KIND_NODEPOOL : HFD_KIND_CLUSTER);
+}
+
+static hfd_rc next_of_orphan(struct hfd_txn *tx, struct request_maker *k, struct hfd_arena *mem)
+{
+    struct hfd_remote_orphan_row row;
+    hfd_rc rc = hfd_remote_orphan_row_get(tx, k->pass->work.orphan, mem, &row, k->err);
+
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (k->m->phase == HFD_PASS_START)
+        hfd_pass_move(k->m, HFD_PASS_ORPHAN_LOOK);
+    request_orphan(k, k->m->phase == HFD_PASS_ORPHAN_DELETE ? HFD_REMOTE_DELETE : HFD_REMOTE_GET,
+                   &row.orphan);
+    return HFD_OK;
+}
+
+static hfd_rc next_of_work(struct hfd_txn *tx, struct request_maker *k, struct hfd_arena *mem)
+{
+    switch (hfd_remote_work_kind(&k->pass->work)) {
+    case HFD_REMOTE_WORK_MANY:
+        return next_of_many(tx, k, mem);
+    case HFD_REMOTE_WORK_SEARCH:
+        next_of_search(k);
+        return HFD_OK;
+    case HFD_REMOTE_WORK_ORPHAN:
+        return next_of_orphan(tx, k, mem);
+    case HFD_REMOTE_WORK_RESOURCE:
+        break;
+    }
+    return next_of_resource(tx, k, mem);
+}
+
+hfd_rc hfd_pass_next(struct hfd_txn *tx, struct hfd_pass *pass, int64_t now_us,
+                     struct hfd_remote_request *out, struct hfd_err *err)
+{
+    struct request_maker k = {.pass = pass, .m = &pass->now, .out = out, .err = err, .rc = HFD_OK};
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(pass, HFD_PASS_MAGIC);
+    *out = (struct hfd_remote_request){.path = HFD_SLICE_NONE};
+    pass->now = pass->then;
+    if (pass->now.began_us == 0)
+        pass->now.began_us = pass->then.began_us = now_us;
+    if (pass->now.phase == HFD_PASS_DONE)
+        return HFD_OK;
+    hfd_arena_fini(&pass->request);
+    hfd_arena_init(&mem, HFD_MIRROR_SCRATCH_MAX_BYTES);
+    rc = next_of_work(tx, &k, &mem);
+    hfd_arena_fini(&mem);
+    rc = rc == HFD_OK ? k.rc : rc;
+    if (rc != HFD_OK)
+        *out = (struct hfd_remote_request){.path = HFD_SLICE_NONE};
+    else if (out->path.p == NULL)
+        hfd_pass_end(&pass->now);
+    else if (out->step == HFD_STEP_POST)
+        pass->now.creation.announced = false;
+    hfd_pass_invariant(pass);
+    return rc;
 }

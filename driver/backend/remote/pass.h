@@ -1,7 +1,7 @@
 /* clang-format off */
 /*
  * A pass: one series of requests to the remote HyperFleet for one piece of work (work.h). The
- * thread (remote.h) calls hfd_pass_next for a request (plan.h), sends it, and gives the answer to
+ * thread (remote.h) calls hfd_pass_next for a request, sends it, and gives the answer to
  * hfd_pass_take (handle.h), until there is no more request. No socket here.
  *
  * Everything that must survive is in rows after each answer. The pass itself is memory that may be
@@ -252,5 +252,16 @@ struct hfd_pass_part *hfd_pass_own(const struct hfd_pass_rows *rows);
 
 /** NULL = no part has this id. */
 struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *rows, hfd_slice fleet_id);
+
+/* The next request of a pass, from its memory and the rows. */
+
+/**
+ * Moves the pass to the phase that has something to do, and makes its request.
+ * @param out  valid until the next call for this pass; out->path.p is NULL if the pass is over
+ * @return HFD_OK, HFD_NOMEM, HFD_LIMIT, HFD_IO, HFD_CORRUPT
+ * Thread: any, in a read transaction.
+ */
+HFD_MUST_CHECK hfd_rc hfd_pass_next(struct hfd_txn *tx, struct hfd_pass *pass, int64_t now_us,
+                                    struct hfd_remote_request *out, struct hfd_err *err);
 
 #endif

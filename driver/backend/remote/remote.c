@@ -1,25 +1,28 @@
 /* See remote.h. */
 #include "driver/backend/remote/remote.h"
 
-#include "driver/backend/remote/http.h"
-#include "driver/backend/remote/pace.h"
-#include "driver/backend/remote/rules.h"
-#include "driver/backend/remote/work.h"
+#include "driver/backend/remote/handle.h"
+#include "driver/backend/remote/pass.h"
 #include "driver/base/check.h"
-#include "driver/base/err.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
-#include "driver/base/slice.h"
 #include "driver/base/thread.h"
 #include "driver/base/trouble.h"
-#include "driver/replica/keeper.h"
 #include "store/rows_remote.h"
-#include "store/store.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+const struct hfd_remote_rules hfd_remote_rules = {
+    .due = hfd_remote_due,
+    .hurry = hfd_remote_hurry,
+    .pass_new = hfd_pass_new,
+    .pass_free = hfd_pass_free,
+    .pass_work = hfd_pass_work,
+    .next = hfd_pass_next,
+    .take = hfd_pass_take,
+    .health_of = hfd_remote_health_of,
+};
 
 #define REMOTE_IN_FLIGHT_MAX 256
 

@@ -6,6 +6,7 @@
 #ifndef HFD_REMOTE_WIRE_H
 #define HFD_REMOTE_WIRE_H
 
+#include "driver/backend/remote/http.h"
 #include "driver/base/err.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/slice.h"
@@ -112,5 +113,28 @@ hfd_slice hfd_words_cannot_delete(const struct hfd_take *t, enum hfd_kind kind);
 #define HFD_WORDS_BEHIND "HyperFleet answered with an earlier generation than before"
 #define HFD_WORDS_ORPHAN_UNREADABLE "HyperFleet answered with a document that cannot be read"
 #define HFD_WORDS_INHABITED "it was not deleted: a nodepool of a resource was made in it meanwhile"
+
+/* The meaning of an answer: the table "What answers mean" of README.md. Pure. Thread: any. */
+
+enum hfd_remote_verdict {
+    HFD_ON_WELL,    /* done, or the document is here */
+    HFD_ON_LATER,   /* down, busy */
+    HFD_ON_FOREIGN, /* not a word of HyperFleet: a proxy's, perhaps */
+    HFD_ON_WRONG,   /* not a HyperFleet: a redirect, or its word that the path is not its own */
+    HFD_ON_REFUSED, /* the credentials are refused */
+    HFD_ON_MISSING, /* the resource does not exist (any more) */
+    HFD_ON_TAKEN,   /* the name is taken */
+    HFD_ON_LEAVING, /* the resource or its cluster is being deleted */
+    HFD_ON_INVALID, /* the input is refused */
+    HFD_ON_UNABLE   /* this HyperFleet has no such operation */
+};
+
+/** @param problem  from the answer's document, or zeroes */
+enum hfd_remote_verdict hfd_remote_verdict_of(enum hfd_remote_method method,
+                                              const struct hfd_remote_answer *a,
+                                              const struct hfd_wire_problem *problem);
+
+/** Finds the state of the remote that the answer shows. */
+enum hfd_remote_health hfd_remote_health_of(const struct hfd_remote_answer *a);
 
 #endif

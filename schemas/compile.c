@@ -1,13 +1,12 @@
 /*
  * Compiles schema documents into nodes. A table has all keywords; any other keyword is refused. See
- * compile.h.
+ * validate.h.
  */
-#include "schemas/compile.h"
-
-#include <stdint.h>
+#include "schemas/compile_int.h"
 
 #include "driver/base/jsonx.h"
-#include "schemas/schema_int.h"
+
+#include <stdint.h>
 
 #define MEM_MAX (16u << 20)
 #define NODES_MAX 5000

@@ -7,7 +7,10 @@ string(REGEX REPLACE "(................................)" "\\1\n    " lines "${h
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${lines}")
 get_filename_component(file ${IN} NAME)
 file(WRITE ${OUT} "/* Made from schemas/${file}. */
-#include \"schemas/documents_int.h\"
+#include <stddef.h>
+
+extern const unsigned char ${NAME}[];
+extern const size_t ${NAME}_len;
 
 const unsigned char ${NAME}[] = {
     ${bytes}

@@ -6,6 +6,7 @@
 #include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/nearest.h"
+#include "schemas/compile_int.h"
 
 #include <float.h>
 #include <math.h>
@@ -30,7 +31,7 @@ struct hfd_spelled {
 
 /*
  * The state of a validation. It walks a document and a schema side by side, and notes what is
- * wrong. validate.c walks; validate.c and validate.c check values. Thread: any.
+ * wrong. Thread: any.
  */
 
 #define HFD_WALK_DEPTH_MAX 256

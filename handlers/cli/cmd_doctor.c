@@ -22,7 +22,7 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/client/flags.h"
-#include "schemas/openapi.h"
+#include "schemas/documents.h"
 #include "store/row_walk.h"
 #include "store/rows_fleet.h"
 #include "store/sqlite/folder.h"

@@ -8,7 +8,7 @@
 #include "driver/backend/remote/http.h"
 #include "handlers/auth/guard.h"
 #include "handlers/cli/cli.h"
-#include "schemas/spec.h"
+#include "schemas/documents.h"
 
 /**
  * Receives a suspicious setting.

@@ -11,7 +11,7 @@
 #include "driver/core/gauges.h"
 #include "driver/replica/keeper.h"
 #include "handlers/http/exchange.h"
-#include "schemas/openapi.h"
+#include "schemas/documents.h"
 
 #define METRICS_MAX_BYTES (1 << 20)
 #define HEALTH_MAX_BYTES (256 * 1024)

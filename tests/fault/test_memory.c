@@ -10,7 +10,7 @@
  *   test_memory --again NAME:WHICH:N   the N-th allocation in NAME, once or ever, as printed
  */
 #include "driver/core/cookie.h"
-#include "schemas/compile.h"
+#include "schemas/validate.h"
 #include "tests/fault/domain.h"
 
 #include <fcntl.h>
@@ -30,8 +30,6 @@
 #include "handlers/settings/settings.h"
 #include "handlers/settings/settings_show.h"
 #include "schemas/documents.h"
-#include "schemas/openapi.h"
-#include "schemas/spec.h"
 #include "store/rows_fleet.h"
 #include "store/search.h"
 #include "store/sqlite/db_sqlite_int.h"

@@ -16,7 +16,7 @@
 #include "handlers/client/form.h"
 #include "handlers/client/http.h"
 #include "handlers/client/order.h"
-#include "schemas/compile.h"
+#include "schemas/validate.h"
 #include "schemas/documents.h"
 #include "store/sqlite/folder.h"
 

@@ -2,8 +2,8 @@
  * The OpenAPI document against the table of routes and its page. Sources: schemas/openapi.yaml,
  * handlers/http/routes.c. The scripts that make page and manual: tests/integration/test_pages.py.
  */
-#include "schemas/compile.h"
-#include "schemas/openapi.h"
+#include "schemas/validate.h"
+#include "schemas/documents.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,6 @@
 #include "handlers/http/ops.h"
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"
-#include "schemas/validate.h"
 
 static const char *const verbs[] = {"get", "put", "post", "patch", "delete"};
 

@@ -1,5 +1,5 @@
-/* The operator's schemas of specs, from a file. Source: schemas/spec.h. */
-#include "schemas/spec.h"
+/* The operator's schemas of specs, from a file. Source: schemas/documents.h. */
+#include "schemas/documents.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include "driver/base/jsonx.h"
-#include "schemas/compile.h"
 #include "schemas/validate.h"
 #include "tests/lib/faultmem.h"
 #include "tests/lib/seams.h"

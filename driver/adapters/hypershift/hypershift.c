@@ -3,7 +3,7 @@
 
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
-#include "driver/adapters/hypershift/tree.h"
+#include "driver/adapters/hypershift/report.h"
 #include "driver/adapters/hypershift/work.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"

@@ -16,7 +16,7 @@
 #include "driver/core/driver.h"
 #include "driver/core/input.h"
 #include "driver/kube/client.h"
-#include "schemas/spec.h"
+#include "schemas/documents.h"
 
 #define HFD_HS_ADAPTER "hypershift"
 #define HFD_HS_VALIDATION "validation"

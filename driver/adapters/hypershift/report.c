@@ -1,6 +1,12 @@
 /* See report.h. */
 #include "driver/adapters/hypershift/report.h"
 
+#include "driver/adapters/hypershift/order.h"
+#include "driver/adapters/hypershift/steps.h"
+#include "driver/base/foreign.h"
+
+#include <stdio.h>
+
 /* Available is known to flap just after an installation. */
 #define DOWN_MAX_US INT64_C(30000000)
 
@@ -185,4 +191,343 @@ const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *w,
                                                     const struct hfd_hs_report *r)
 {
     return strcmp(r->adapter, HFD_HS_ADAPTER) == 0 ? &w->prev : &w->prev_validation;
+}
+
+/* ---- the tree of what the operator made ---- */
+
+#define EVERY_US (120 * HFD_US_PER_S)  /* between two times of a resource */
+#define CLOSED_US (300 * HFD_US_PER_S) /* between two tries of a kind that cannot be listed */
+#define LOOKED_AT_MAX 500              /* objects of a kind */
+#define PAGE_LIMIT 100
+#define TEXT_MAX_BYTES 253 /* a name of Kubernetes is not longer */
+
+#define NODE_POOL "hypershift.openshift.io/nodePool" /* annotation: its namespace and name */
+#define CAPI_OLD "cluster.x-k8s.io/v1beta1"
+#define CAPI_NEW "cluster.x-k8s.io/v1beta2"
+
+/* Owners come before what they own. A kind has up to two versions. */
+static const struct {
+    bool of_cluster_only;
+    struct hfd_kube_type versions[HFD_HS_PART_VERSIONS];
+} kinds[HFD_HS_PARTS] = {
+    {true, {{CAPI_OLD, "Cluster", "clusters", false}, {CAPI_NEW, "Cluster", "clusters", false}}},
+    {true,
+     {{"hypershift.openshift.io/v1beta1", "HostedControlPlane", "hostedcontrolplanes", false},
+      {NULL, NULL, NULL, false}}},
+    {false,
+     {{CAPI_OLD, "MachineDeployment", "machinedeployments", false},
+      {CAPI_NEW, "MachineDeployment", "machinedeployments", false}}},
+    {false,
+     {{CAPI_OLD, "MachineSet", "machinesets", false},
+      {CAPI_NEW, "MachineSet", "machinesets", false}}},
+    {false, {{CAPI_OLD, "Machine", "machines", false}, {CAPI_NEW, "Machine", "machines", false}}},
+};
+
+/* A tree under way. Its objects are in order, each behind its owner. */
+struct tree {
+    struct hfd_hs_work *w;
+    const struct hfd_kube_type *type; /* of the list under way */
+    hfd_slice pool;                   /* of a NodePool: its annotation; empty for a cluster */
+    json_t *root, *not_shown;         /* root: borrowed after its first member */
+    struct {
+        json_t *node; /* borrowed from the root */
+        hfd_slice uid;
+    } objects[HFD_HS_TREE_MAX];
+    size_t count, looked_at;
+    json_int_t left_off;
+    bool failed; /* memory is short */
+};
+
+/* ---- one object ---- */
+
+static void put(struct tree *t, json_t *obj, const char *key, json_t *value)
+{
+    if (value == NULL || json_object_set_new(obj, key, value) != 0)
+        t->failed = true;
+}
+
+static void put_text(struct tree *t, json_t *obj, const char *key, hfd_slice text)
+{
+    if (text.len > 0)
+        put(t, obj, key, json_stringn(text.p, hfd_foreign_cut(text, TEXT_MAX_BYTES)));
+}
+
+static hfd_slice text_in(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : HFD_SLICE("");
+}
+
+static hfd_slice annotation(const json_t *object, const char *key)
+{
+    return text_in(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
+}
+
+/* The reference to the object's controller, or to its first owner. NULL = none */
+static const json_t *owner_of(const json_t *object)
+{
+    const json_t *all = json_object_get(json_object_get(object, "metadata"), "ownerReferences");
+
+    for (size_t i = 0; i < json_array_size(all); i++)
+        if (json_is_true(json_object_get(json_array_get(all, i), "controller")))
+            return json_array_get(all, i);
+    return json_array_get(all, 0);
+}
+
+static void put_replicas(struct tree *t, json_t *node, const json_t *object)
+{
+    const json_t *wanted = json_object_get(json_object_get(object, "spec"), "replicas");
+    const json_t *ready =
+        json_object_get(json_object_get(object, "status"),
+                        t->type == &hfd_hs_node_pools ? "replicas" : "readyReplicas");
+
+    if (json_is_integer(wanted))
+        put(t, node, "replicas",
+            json_sprintf("%lld/%lld", (long long)json_integer_value(ready),
+                         (long long)json_integer_value(wanted)));
+}
+
+static void put_ready(struct tree *t, json_t *node, const json_t *object)
+{
+    struct hfd_hs_condition c = hfd_hs_condition_of(object, "Ready");
+
+    if (!c.found)
+        c = hfd_hs_condition_of(object, "Available");
+    if (c.is_true || c.is_false)
+        put(t, node, "ready", json_boolean(c.is_true));
+}
+
+/* The entry of an object. @return gives; NULL = memory is short */
+static json_t *node_of(struct tree *t, const json_t *object)
+{
+    const json_t *owner = owner_of(object);
+    json_t *node = json_object();
+
+    if (node == NULL)
+        return NULL;
+    put(t, node, "GVK", hfd_hs_gvk(t->type));
+    put_text(t, node, "name", hfd_hs_metadata(object, "name"));
+    put_text(t, node, "namespace", hfd_hs_metadata(object, "namespace"));
+    if (owner != NULL)
+        put(t, node, "owner",
+            json_sprintf("%.*s/%.*s", HFD_FOREIGN_CUT(text_in(owner, "kind"), 63),
+                         HFD_FOREIGN_CUT(text_in(owner, "name"), 253)));
+    if (t->type != &hfd_hs_node_pools) /* which the adapter applies */
+        put(t, node, "observed-only", json_true());
+    put_text(t, node, "phase", text_in(json_object_get(object, "status"), "phase"));
+    put_ready(t, node, object);
+    put_replicas(t, node, object);
+    if (hfd_hs_is_deleting(object))
+        put(t, node, "deleting", json_true());
+    return node;
+}
+
+/* ---- its place ---- */
+
+/* The node of the object's owner, or the root. NULL: a NodePool's tree does not have the object */
+static json_t *place_of(const struct tree *t, const json_t *object)
+{
+    const hfd_slice uid = text_in(owner_of(object), "uid");
+
+    for (size_t i = 0; uid.len > 0 && i < t->count; i++)
+        if (hfd_slice_eq(t->objects[i].uid, uid))
+            return t->objects[i].node;
+    if (t->pool.len > 0 && !hfd_slice_eq(annotation(object, NODE_POOL), t->pool))
+        return NULL;
+    return t->root;
+}
+
+static void append(struct tree *t, json_t *place, json_t *node)
+{
+    json_t *owned = json_object_get(place, "owned");
+
+    if (owned == NULL) {
+        owned = json_array();
+        put(t, place, "owned", owned);
+    }
+    if (t->failed || json_array_append(owned, node) != 0)
+        t->failed = true;
+}
+
+static bool take_object(void *arg, const json_t *object)
+{
+    struct tree *t = arg;
+    const hfd_slice uid = hfd_arena_dup(t->w->mem, hfd_hs_metadata(object, "uid"));
+    json_t *place = place_of(t, object), *node;
+
+    if (++t->looked_at > LOOKED_AT_MAX)
+        return false;
+    if (place == NULL)
+        return true;
+    if (t->count == HFD_HS_TREE_MAX) {
+        t->left_off++;
+        return true;
+    }
+    node = node_of(t, object);
+    if (node == NULL || uid.p == NULL)
+        t->failed = true;
+    else
+        append(t, place, node);
+    t->objects[t->count].node = node;
+    t->objects[t->count++].uid = uid;
+    json_decref(node); /* the tree has it */
+    return !t->failed;
+}
+
+/* ---- lists ---- */
+
+/* Lists objects of a type. @return its class; DONE: all of them were given */
+static enum hfd_kube_class list_type(struct tree *t, const struct hfd_kube_type *type,
+                                     const char *selector, struct hfd_kube_refusal *why)
+{
+    const bool is_part = type != &hfd_hs_node_pools;
+    const hfd_slice namespace = hfd_hs_work_namespace(t->w);
+    struct hfd_kube_list list = {.objects = {.type = type, .namespace = namespace},
+                                 .selector = selector,
+                                 .page_limit = PAGE_LIMIT,
+                                 .on_item = take_object,
+                                 .ctx = t};
+    struct hfd_kube_answer answer = {0};
+    hfd_rc rc;
+
+    if (is_part)
+        list.objects.namespace =
+            hfd_hs_control_plane_namespace(namespace, t->w->cluster.name, t->w->mem);
+    if (list.objects.namespace.p == NULL)
+        return HFD_KUBE_UNREACHABLE;
+    t->type = type;
+    t->looked_at = 0;
+    *why = (struct hfd_kube_refusal){.class = HFD_KUBE_UNREACHABLE};
+    rc = hfd_kube_list(t->w->server->kube, &list, NULL, &answer, NULL);
+    if (rc == HFD_OK)
+        hfd_kube_judge(&answer, why);
+    hfd_kube_answer_fini(&answer);
+    return why->class;
+}
+
+static void note_not_shown(struct tree *t, const char *kind, const struct hfd_hs_part *part)
+{
+    json_t *entry =
+        json_pack("{s:s,s:s,s:s}", "kind", kind, "reason", part->reason, "message", part->message);
+
+    if (entry == NULL || json_array_append_new(t->not_shown, entry) != 0)
+        t->failed = true;
+}
+
+/* Lists a kind that the operator makes. @return false: the API server does not answer */
+static bool list_kind(struct tree *t, size_t kind)
+{
+    struct hfd_hs_part *part = &t->w->server->parts[kind];
+    const struct hfd_kube_type *versions = kinds[kind].versions;
+    enum hfd_kube_class class = HFD_KUBE_NO_TYPE;
+    struct hfd_kube_refusal why;
+
+    if (t->w->mono_us < part->closed_until_us) {
+        note_not_shown(t, versions[0].kind, part);
+        return true;
+    }
+    for (size_t tried = 0; tried < HFD_HS_PART_VERSIONS && class == HFD_KUBE_NO_TYPE; tried++) {
+        if (versions[part->version].kind != NULL)
+            class = list_type(t, &versions[part->version], NULL, &why);
+        if (class == HFD_KUBE_NO_TYPE)
+            part->version = (part->version + 1) % HFD_HS_PART_VERSIONS;
+    }
+    if (class != HFD_KUBE_NO_TYPE && class != HFD_KUBE_FORBIDDEN)
+        return class == HFD_KUBE_DONE;
+    part->closed_until_us = t->w->mono_us + CLOSED_US;
+    part->reason = hfd_kube_class_reason(class);
+    (void)snprintf(part->message, sizeof(part->message), "%.199s",
+                   class == HFD_KUBE_FORBIDDEN ? why.message
+                                               : "the API server does not have this kind");
+    hfd_foreign_drop_halves(part->message);
+    note_not_shown(t, versions[0].kind, part);
+    return true;
+}
+
+/* The NodePools of a cluster: HyperShift makes the HostedCluster their owner. */
+static bool list_pools(struct tree *t)
+{
+    const hfd_slice selector = hfd_arena_printf(
+        t->w->mem, HFD_HS_OURS "," HFD_HS_LABEL_CLUSTER "=%.*s", HFD_SLICE_FMT(t->w->cluster.id));
+    struct hfd_kube_refusal why;
+
+    return selector.p != NULL &&
+           list_type(t, &hfd_hs_node_pools, selector.p, &why) == HFD_KUBE_DONE;
+}
+
+static bool list_all(struct tree *t)
+{
+    bool answers = t->pool.len > 0 || list_pools(t);
+
+    for (size_t i = 0; answers && !t->failed && i < HFD_HS_PARTS; i++)
+        if (t->pool.len == 0 || !kinds[i].of_cluster_only)
+            answers = list_kind(t, i);
+    return answers && !t->failed;
+}
+
+/* ---- the whole ---- */
+
+/* The tree of the last report, as long as the object is there. */
+static void keep_last(struct hfd_hs_work *w)
+{
+    const json_t *entry = json_array_get(json_object_get(w->prev_data, "objects"), 0);
+
+    w->tree = json_incref(json_object_get(json_object_get(entry, "detail"), "tree"));
+}
+
+static bool is_due(struct hfd_hs_work *w, bool reached)
+{
+    struct hfd_hs_record *r = w->record;
+    const bool is_new = reached && !r->tree_reached;
+
+    r->tree_reached = reached;
+    if (!is_new && w->mono_us < r->tree_due_us)
+        return false;
+    r->tree_due_us = w->mono_us + EVERY_US;
+    return !hfd_hs_is_closed(w->server);
+}
+
+/* Begins with the object itself, which is ours. */
+static bool begin(struct tree *t)
+{
+    const struct hfd_hs_work *w = t->w;
+    const struct hfd_kube_object *o = &w->object.name;
+
+    t->root = json_object();
+    t->not_shown = json_array();
+    if (t->root == NULL || t->not_shown == NULL)
+        return false;
+    put(t, t->root, "GVK", hfd_hs_gvk(o->type));
+    put_text(t, t->root, "name", o->name);
+    put_text(t, t->root, "namespace", o->namespace);
+    if (w->row.kind == HFD_KIND_NODEPOOL)
+        t->pool = hfd_arena_printf(w->mem, "%.*s/%.*s", HFD_SLICE_FMT(o->namespace),
+                                   HFD_SLICE_FMT(o->name));
+    return !t->failed && t->pool.p != NULL;
+}
+
+void hfd_hs_tree_read(struct hfd_hs_work *w, bool reached)
+{
+    struct tree t = {.w = w, .pool = HFD_SLICE("")};
+    bool whole;
+
+    if (w->object.doc == NULL)
+        return;
+    if (!is_due(w, reached)) {
+        keep_last(w);
+        return;
+    }
+    whole = begin(&t) && list_all(&t);
+    if (whole && json_array_size(t.not_shown) > 0)
+        put(&t, t.root, "not_shown", json_incref(t.not_shown));
+    if (whole && t.left_off > 0)
+        put(&t, t.root, "left_off", json_integer(t.left_off));
+    if (whole && !t.failed)
+        w->tree = json_incref(t.root);
+    else
+        keep_last(w);
+    json_decref(t.root);
+    json_decref(t.not_shown);
 }

@@ -1,16 +1,15 @@
 /*
- * The steps of clusters and nodepools, as tables of reconcile.h. Thread: the adapter's.
+ * The steps of clusters and nodepools, as tables of work.h. Thread: the adapter's.
  *
- * The steps of a cluster: its Secrets, its HostedCluster, the gates, its outputs. See reconcile.h.
+ * The steps of a cluster: its Secrets, its HostedCluster, the gates, its outputs. See work.h.
  * Thread: the adapter's.
  *
- * The steps of a nodepool: its cluster, its NodePool, the gates. See reconcile.h. Thread: the
+ * The steps of a nodepool: its cluster, its NodePool, the gates. See work.h. Thread: the
  * adapter's. */
 #ifndef HFD_HYPERSHIFT_STEPS_H
 #define HFD_HYPERSHIFT_STEPS_H
 
 #include "driver/adapters/hypershift/work.h"
-#include "driver/adapters/reconcile.h"
 
 /* ---- what steps are made of ---- */
 

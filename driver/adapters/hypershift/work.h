@@ -14,7 +14,6 @@
 
 #include "driver/adapters/hypershift/manifest.h"
 #include "driver/adapters/hypershift/state.h"
-#include "driver/adapters/reconcile.h"
 #include "driver/fleet/report.h"
 #include "driver/kube/refusal.h"
 #include "store/rows_fleet.h"
@@ -24,9 +23,51 @@ struct hfd_fleet_row;
 struct hfd_hs_fleet;
 struct hfd_rng;
 
+/*
+ * The reconciler of adapters that act: one walk over a table of steps, from the first to the one
+ * that is not done. It keeps nothing between walks. So a walk may end at any point, also with the
+ * process, and the next one finds what is left to do. Each step looks first, and then does what is
+ * missing. Source: HyperShift, "Architecture": Reconcile, Deleted?, Sync or Teardown, complete?
+ * Thread: the adapter's.
+ */
+
+enum hfd_step_end {
+    HFD_STEP_DONE,
+    HFD_STEP_WAITS,   /* for the world: look again soon */
+    HFD_STEP_AGAIN,   /* the order changed meanwhile, or another writer was first: at once */
+    HFD_STEP_FAULT,   /* the adapter cannot do its work now: later, with growing pauses */
+    HFD_STEP_REFUSED, /* only another order can go on from here */
+    HFD_STEP_STOPPED, /* the program ends */
+};
+
+struct hfd_step {
+    const char *name;
+    enum hfd_step_end (*run)(void *work);
+};
+
+struct hfd_steps {
+    const struct hfd_step *items;
+    size_t count;
+};
+
+/** One kind of resource. Written once for clusters and for nodepools, as tables. */
+struct hfd_reconciler {
+    struct hfd_steps sync, teardown;
+    /* True while the work is what is wanted. It is asked before each step. */
+    bool (*is_current)(void *work);
+};
+
+struct hfd_reconciled {
+    enum hfd_step_end end;
+    const struct hfd_step *at; /* the step that is not done; NULL = complete */
+};
+
+/** Walks over the steps. A deletion that comes in between ends the walk with HFD_STEP_AGAIN. */
+struct hfd_reconciled hfd_reconcile(const struct hfd_reconciler *r, bool deleted, void *work);
+
 #define HFD_HS_WORDS_MAX 400
 #define HFD_HS_ID_MAX 64 /* of a cluster or nodepool */
-#define HFD_HS_PARTS 5   /* kinds that the operator makes: tree.h */
+#define HFD_HS_PARTS 5   /* kinds that the operator makes: report.h */
 #define HFD_HS_PART_VERSIONS 2
 
 /** The memory of a resource between visits. All of it can be lost. */
@@ -42,7 +83,7 @@ struct hfd_hs_record {
     int64_t object_generation;  /* of the object, when it was applied */
     int64_t down_since_us;      /* mono: what serves is not available; 0 = it is */
     int attempts;               /* faults in a row */
-    int64_t tree_due_us;        /* mono: when tree.h reads again */
+    int64_t tree_due_us;        /* mono: when report.h reads the tree again */
     bool tree_reached;          /* it was read since all gates opened */
 };
 
@@ -97,7 +138,7 @@ struct hfd_hs_work {
     struct hfd_hs_object object; /* the HostedCluster or NodePool */
     json_t *parent;              /* of a nodepool: its HostedCluster, if it is there and ours */
     json_t *outputs;             /* of a cluster that is up: see work.h; NULL = not read */
-    json_t *tree;                /* see tree.h; NULL = none */
+    json_t *tree;                /* see report.h; NULL = none */
     bool is_strange;             /* an object of that name is not ours */
 
     /* Findings. */

@@ -1,6 +1,6 @@
 /* A compiled schema: compile.c makes it, validate.c walks it. */
-#ifndef HFD_SCHEMAS_SCHEMA_INT_H
-#define HFD_SCHEMAS_SCHEMA_INT_H
+#ifndef HFD_SCHEMAS_COMPILE_INT_H
+#define HFD_SCHEMAS_COMPILE_INT_H
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

@@ -12,41 +12,37 @@
 #define LABEL_NAME_MAX 63
 #define LABEL_PREFIX_MAX 253
 
-/* The last part of a Kubernetes label key: 1 to 63 characters, alphanumeric at both ends. */
-static bool is_label_name(hfd_slice name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (!hfd_is_alnum(name.p[i]) && memchr("-_.", name.p[i], 3) == NULL)
-            return false;
-    return name.len > 0 && name.len <= LABEL_NAME_MAX && hfd_is_alnum(name.p[0]) &&
-           hfd_is_alnum(name.p[name.len - 1]);
-}
-
-/* The part before the slash: a DNS subdomain. */
-static bool is_label_prefix(hfd_slice prefix)
+bool hfd_is_subdomain(hfd_slice text)
 {
     bool at_start = true;
 
-    for (size_t i = 0; i < prefix.len; i++) {
-        const char c = prefix.p[i];
+    for (size_t i = 0; i < text.len; i++) {
+        const char c = text.p[i];
         const bool alnum = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 
-        if (c == '.' ? at_start || prefix.p[i - 1] == '-' : !alnum && (c != '-' || at_start))
+        if (c == '.' ? at_start || text.p[i - 1] == '-' : !alnum && (c != '-' || at_start))
             return false;
         at_start = c == '.';
     }
-    return prefix.len > 0 && prefix.len <= LABEL_PREFIX_MAX && !at_start &&
-           prefix.p[prefix.len - 1] != '-';
+    return text.len > 0 && !at_start && text.p[text.len - 1] != '-';
 }
 
-static bool is_kubernetes_label(hfd_slice key)
+bool hfd_is_qualified_name(hfd_slice text, size_t prefix_max, size_t name_max)
 {
-    const char *slash = key.len > 0 ? memchr(key.p, '/', key.len) : NULL;
+    const char *slash = text.len > 0 ? memchr(text.p, '/', text.len) : NULL;
+    const size_t prefix = slash != NULL ? (size_t)(slash - text.p) : 0;
+    hfd_slice name = text;
 
-    if (slash == NULL)
-        return is_label_name(key);
-    return is_label_prefix((hfd_slice){key.p, (size_t)(slash - key.p)}) &&
-           is_label_name((hfd_slice){slash + 1, key.len - (size_t)(slash + 1 - key.p)});
+    if (slash != NULL) {
+        name = (hfd_slice){slash + 1, text.len - prefix - 1};
+        if (prefix > prefix_max || !hfd_is_subdomain((hfd_slice){text.p, prefix}))
+            return false;
+    }
+    for (size_t i = 0; i < name.len; i++)
+        if (!hfd_is_alnum(name.p[i]) && memchr("-_.", name.p[i], 3) == NULL)
+            return false;
+    return name.len > 0 && name.len <= name_max && hfd_is_alnum(name.p[0]) &&
+           hfd_is_alnum(name.p[name.len - 1]);
 }
 
 /* A key of HyperFleet's first searches: lower-case letters, digits, underscores, of any length. */
@@ -63,7 +59,7 @@ static bool is_plain_label(hfd_slice key)
 
 bool hfd_label_searchable(hfd_slice key)
 {
-    return is_plain_label(key) || is_kubernetes_label(key);
+    return is_plain_label(key) || hfd_is_qualified_name(key, LABEL_PREFIX_MAX, LABEL_NAME_MAX);
 }
 
 bool hfd_condition_has_key(hfd_slice type)

@@ -21,6 +21,16 @@
 struct hfd_fleet_row;
 struct hfd_txn;
 
+/** True for a lower-case RFC 1123 subdomain. Labels may be longer than 63, as in Kubernetes. */
+bool hfd_is_subdomain(hfd_slice text);
+
+/**
+ * True for a qualified name of Kubernetes: letters and digits at both ends, inside also '-', '_'
+ * and
+ * '.'; perhaps behind a subdomain and a slash.
+ */
+bool hfd_is_qualified_name(hfd_slice text, size_t prefix_max, size_t name_max);
+
 /**
  * True if a search can name this label key: the key of a Kubernetes label, or lower-case letters,
  * digits and underscores. Labels with other keys are stored, but no search finds them.

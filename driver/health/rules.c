@@ -4,18 +4,12 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/jsonx.h"
-#include "driver/fleet/condition.h"
+#include "driver/fleet/keys.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 
-/* ---- forms ---- */
-
-/*
- * The forms of single texts in a PacemakerCluster: names, words of a list, addresses. Each function
- * answers yes or no; lengths are the business of rules.c. Pure. Thread: any.
- */
-
-/* The forms of single texts in a PacemakerCluster. */
+/* ---- forms: single texts; lengths are the business of the table ---- */
 
 /* Unicode characters of a text that is UTF-8. */
 static size_t health_characters(hfd_slice text)
@@ -27,295 +21,69 @@ static size_t health_characters(hfd_slice text)
     return n;
 }
 
-static bool is_lower_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-/* [a-z0-9]([-a-z0-9]*[a-z0-9])? */
-static bool is_label(hfd_slice text)
-{
-    if (text.len == 0 || !is_lower_alnum(text.p[0]) || !is_lower_alnum(text.p[text.len - 1]))
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_lower_alnum(text.p[i]) && text.p[i] != '-')
-            return false;
-    return true;
-}
-
-/* Lower-case RFC 1123 subdomain. Labels may be longer than 63, as in Kubernetes. */
-static bool health_is_subdomain(hfd_slice text)
-{
-    size_t from = 0;
-
-    for (size_t i = 0; i <= text.len; i++) {
-        if (i < text.len && text.p[i] != '.')
-            continue;
-        if (!is_label((hfd_slice){text.p + from, i - from}))
-            return false;
-        from = i + 1;
-    }
-    return true;
-}
-
-static bool is_one_of(char c, const char *others)
-{
-    return hfd_is_alnum(c) || (c != '\0' && strchr(others, c) != NULL);
-}
-
-/* Letters and digits at both ends; inside also the others. */
-static bool is_name_with(hfd_slice text, const char *others)
-{
-    if (text.len == 0 || !hfd_is_alnum(text.p[0]) || !hfd_is_alnum(text.p[text.len - 1]))
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_one_of(text.p[i], others))
-            return false;
-    return true;
-}
-
-/* The type of a condition: a qualified name, "Ready" or "example.com/Ready". */
-static bool health_is_condition_type(hfd_slice text)
-{
-    const char *slash = text.len > 0 ? memchr(text.p, '/', text.len) : NULL;
-    size_t prefix;
-
-    if (slash == NULL)
-        return is_name_with(text, "-_.");
-    prefix = (size_t)(slash - text.p);
-    return health_is_subdomain((hfd_slice){text.p, prefix}) &&
-           is_name_with((hfd_slice){slash + 1, text.len - prefix - 1}, "-_.");
-}
-
-/* The reason of a condition: "AsExpected". */
-static bool health_is_reason(hfd_slice text)
-{
-    if (text.len == 0 || !hfd_is_alnum(text.p[0]) || (text.p[0] >= '0' && text.p[0] <= '9'))
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_one_of(text.p[i], "_,:"))
-            return false;
-    return is_one_of(text.p[text.len - 1], "_");
-}
-
-/* The name of a fencing agent: letters, digits, dots, hyphens and underscores. */
-static bool health_is_agent_name(hfd_slice text)
+/* Letters, digits and the others, at least one of them all. */
+static bool is_made_of(hfd_slice text, const char *others)
 {
     for (size_t i = 0; i < text.len; i++)
-        if (!is_one_of(text.p[i], "._-"))
+        if (!hfd_is_alnum(text.p[i]) && (text.p[i] == '\0' || strchr(others, text.p[i]) == NULL))
             return false;
     return text.len > 0;
 }
 
-/* One of the words that the field may have. */
-static bool health_is_api_version(hfd_slice text)
+/* The type of a condition: a qualified name, "Ready" or "example.com/Ready". */
+static bool is_condition_type(hfd_slice text)
 {
-    return hfd_slice_is(text, "etcd.openshift.io/v1alpha1") ||
-           hfd_slice_is(text, "etcd.openshift.io/v1");
+    return hfd_is_qualified_name(text, SIZE_MAX, SIZE_MAX);
 }
 
-static bool health_is_kind(hfd_slice text)
+/* The reason of a condition, "AsExpected": begins with a letter, ends in none of ',' and ':'. */
+static bool is_reason(hfd_slice text)
 {
-    return hfd_slice_is(text, "PacemakerCluster");
+    return is_made_of(text, "_,:") && hfd_is_alnum(text.p[0]) && text.p[0] > '9' &&
+           strchr(",:", text.p[text.len - 1]) == NULL;
 }
 
-static bool health_is_cluster_name(hfd_slice text)
+/* The name of a fencing agent. */
+static bool is_agent_name(hfd_slice text)
 {
-    return hfd_slice_is(text, "cluster");
-}
-
-static bool health_is_status(hfd_slice text)
-{
-    enum hfd_status ignored;
-
-    return hfd_status_parse(text, &ignored);
-}
-
-static bool health_is_address_type(hfd_slice text)
-{
-    return hfd_slice_is(text, "InternalIP");
-}
-
-static bool health_is_resource_name(hfd_slice text)
-{
-    return hfd_slice_is(text, "Kubelet") || hfd_slice_is(text, "Etcd");
-}
-
-static bool health_is_method(hfd_slice text)
-{
-    return hfd_slice_is(text, "Redfish") || hfd_slice_is(text, "IPMI");
-}
-
-/* ---- address ---- */
-
-/*
- * The address rule of PacemakerCluster. An IPv6 text is read, printed canonically,
- * and compared with what was given.
- */
-
-/* The longest canonical address: eight groups of four digits. */
-#define HFD_HEALTH_ADDRESS_MAX 39
-#define GROUPS 8
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-/* Four decimal numbers up to 255 without leading zeros. */
-static bool parse_v4(hfd_slice text, unsigned char out[4])
-{
-    size_t at = 0;
-
-    for (int i = 0; i < 4; i++) {
-        const size_t from = at;
-        unsigned value = 0;
-
-        while (at < text.len && at - from < 3 && is_digit(text.p[at]))
-            value = value * 10 + (unsigned)(text.p[at++] - '0');
-        if (at == from || value > 255 || (text.p[from] == '0' && at - from > 1))
-            return false;
-        out[i] = (unsigned char)value;
-        if (i < 3 && (at == text.len || text.p[at++] != '.'))
-            return false;
-    }
-    return at == text.len;
-}
-
-/* One to four hexadecimal digits at *at, which moves behind them. */
-static bool read_group(hfd_slice text, size_t *at, uint16_t *out)
-{
-    const size_t from = *at;
-    unsigned value = 0;
-
-    while (*at < text.len && *at - from < 4 && hfd_hex_value(text.p[*at]) >= 0)
-        value = value * 16 + (unsigned)hfd_hex_value(text.p[(*at)++]);
-    *out = (uint16_t)value;
-    return *at > from;
-}
-
-/* Groups and at most one "::". Dotted tails fail: no canonical text has one. */
-static bool parse_v6(hfd_slice text, uint16_t out[GROUPS])
-{
-    uint16_t groups[GROUPS];
-    size_t at = 0, n = 0, gap = GROUPS + 1; /* gap: the group in front of which "::" stands */
-
-    if (hfd_slice_starts(text, HFD_SLICE("::"))) {
-        gap = 0;
-        at = 2;
-    }
-    while (at < text.len) {
-        if (n == GROUPS || !read_group(text, &at, &groups[n++]))
-            return false;
-        if (at == text.len)
-            break;
-        if (text.p[at++] != ':' || at == text.len)
-            return false;
-        if (text.p[at] == ':') {
-            if (gap <= GROUPS)
-                return false;
-            gap = n;
-            at++;
-        }
-    }
-    if (gap > GROUPS ? n != GROUPS : n == GROUPS)
-        return false;
-    memset(out, 0, GROUPS * sizeof(*out));
-    for (size_t i = 0; i < n; i++)
-        out[i < gap ? i : GROUPS - n + i] = groups[i];
-    return true;
-}
-
-/* The first of the longest runs of two or more zero groups; *len is 0 when there is none. */
-static size_t longest_run(const uint16_t g[GROUPS], size_t *len)
-{
-    size_t best = GROUPS;
-
-    *len = 0;
-    for (size_t from = 0; from < GROUPS; from++) {
-        size_t to = from;
-
-        while (to < GROUPS && g[to] == 0)
-            to++;
-        if (to - from >= 2 && to - from > *len) {
-            best = from;
-            *len = to - from;
-        }
-    }
-    return best;
-}
-
-static size_t put_group(uint16_t group, char *out)
-{
-    static const char digits[] = "0123456789abcdef";
-    size_t len = 0;
-
-    for (int shift = 12; shift >= 0; shift -= 4)
-        if (len > 0 || shift == 0 || (group >> shift) != 0)
-            out[len++] = digits[(group >> shift) & 0xf];
-    return len;
-}
-
-/* RFC 5952. @return the length */
-static size_t print_v6(const uint16_t g[GROUPS], char out[HFD_HEALTH_ADDRESS_MAX + 1])
-{
-    size_t run, len = 0;
-    const size_t best = longest_run(g, &run);
-
-    for (size_t i = 0; i < GROUPS;) {
-        if (i == best) {
-            out[len++] = ':';
-            out[len++] = ':';
-            i += run;
-            continue;
-        }
-        if (i > 0 && i != best + run)
-            out[len++] = ':';
-        len += put_group(g[i++], out + len);
-    }
-    return len;
+    return is_made_of(text, "._-");
 }
 
 /* 0.0.0.0, 127/8, 169.254/16, 224/4 and 255.255.255.255 are no address of a node. */
-static bool v4_is_unicast(const unsigned char a[4])
+static bool v4_is_unicast(uint32_t a)
 {
-    const bool unspecified = a[0] == 0 && a[1] == 0 && a[2] == 0 && a[3] == 0;
-    const bool broadcast = a[0] == 255 && a[1] == 255 && a[2] == 255 && a[3] == 255;
-    const bool link_local = a[0] == 169 && a[1] == 254;
-    const bool multicast = a[0] >= 224 && a[0] <= 239;
-
-    return !unspecified && !broadcast && !link_local && !multicast && a[0] != 127;
+    return a != INADDR_ANY && a >> 24 != IN_LOOPBACKNET && a >> 16 != 0xa9fe && !IN_MULTICAST(a) &&
+           a != INADDR_BROADCAST;
 }
 
 /* ::, ::1, ::ffff:0:0/96, fe80::/10 and ff00::/8 are no address of a node. */
-static bool v6_is_unicast(const uint16_t g[GROUPS])
+static bool v6_is_unicast(const struct in6_addr *a)
 {
-    bool low_alone = true; /* all but the last two groups are zero, and perhaps the sixth ffff */
-
-    if ((g[0] & 0xffc0) == 0xfe80 || (g[0] & 0xff00) == 0xff00)
-        return false;
-    for (int i = 0; i < 5; i++)
-        low_alone = low_alone && g[i] == 0;
-    if (low_alone && g[5] == 0xffff)
-        return false;
-    return !(low_alone && g[5] == 0 && g[6] == 0 && g[7] <= 1);
+    return !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_LOOPBACK(a) && !IN6_IS_ADDR_V4MAPPED(a) &&
+           !IN6_IS_ADDR_LINKLOCAL(a) && !IN6_IS_ADDR_MULTICAST(a);
 }
+
+/* The longest canonical address: eight groups of four digits. */
+#define HFD_HEALTH_ADDRESS_MAX 39
 
 bool hfd_health_address_ok(hfd_slice text)
 {
-    char canonical[HFD_HEALTH_ADDRESS_MAX + 1];
-    uint16_t groups[GROUPS];
-    unsigned char v4[4];
-    size_t len;
+    char given[HFD_HEALTH_ADDRESS_MAX + 1] = "", canonical[INET6_ADDRSTRLEN] = "";
+    struct in6_addr v6;
+    struct in_addr v4;
 
     if (text.len == 0 || text.len > HFD_HEALTH_ADDRESS_MAX)
         return false;
-    if (parse_v4(text, v4))
-        return v4_is_unicast(v4);
-    if (!parse_v6(text, groups) || !v6_is_unicast(groups))
+    memcpy(given, text.p, text.len);
+    if (inet_pton(AF_INET, given, &v4) == 1)
+        return strlen(given) == text.len && v4_is_unicast(ntohl(v4.s_addr));
+    if (inet_pton(AF_INET6, given, &v6) != 1 || !v6_is_unicast(&v6))
         return false;
-    len = print_v6(groups, canonical);
-    return len == text.len && memcmp(canonical, text.p, len) == 0;
+    (void)inet_ntop(AF_INET6, &v6, canonical, sizeof(canonical));
+    if (strchr(canonical, '.') != NULL) /* netip never prints a dotted tail */
+        (void)snprintf(canonical, sizeof(canonical), "::%x:%x",
+                       v6.s6_addr[12] << 8 | v6.s6_addr[13], v6.s6_addr[14] << 8 | v6.s6_addr[15]);
+    return hfd_slice_is(text, canonical);
 }
 
 /* ---- rules ---- */
@@ -366,6 +134,7 @@ struct rule {
     bool optional;
     enum place into;          /* the place of the items, or of the object */
     size_t min, max;          /* characters of a text, items of a list */
+    const char *const *words; /* of which a text is one, up to NULL */
     bool (*fits)(hfd_slice);  /* the form of a text */
     const char *key;          /* the member in which the items of a list differ */
     const char *unique;       /* what is said when two do not */
@@ -384,8 +153,7 @@ struct walk {
     hfd_rc rc;
 };
 
-/* ---- violations --------------------------------------------------------------------------------
- */
+/* ---- violations ---- */
 
 static bool make_room(struct walk *w)
 {
@@ -463,8 +231,15 @@ static hfd_slice text_of(const json_t *v)
                              : HFD_SLICE_NONE;
 }
 
-/* ---- the functions of the table
- * ------------------------------------------------------------------ */
+/* ---- the functions of the table ---- */
+
+static bool is_one_of(hfd_slice text, const char *const *words)
+{
+    for (; *words != NULL; words++)
+        if (hfd_slice_is(text, *words))
+            return true;
+    return false;
+}
 
 /* A text of min to max characters (max 0: any) that fits. */
 static void check_text(struct walk *w, const struct rule *r, json_t *value)
@@ -480,7 +255,7 @@ static void check_text(struct walk *w, const struct rule *r, json_t *value)
         violate(
             w, r,
             hfd_arena_printf(w->mem, "must be at most %zu characters, has %zu", r->max, length));
-    else if (r->fits != NULL && !r->fits(text))
+    else if (r->words != NULL ? !is_one_of(text, r->words) : r->fits != NULL && !r->fits(text))
         violate(w, r, hfd_slice_of(r->text));
 }
 
@@ -598,8 +373,7 @@ static void check_list(struct walk *w, const struct rule *r, json_t *value)
         check_contains(w, r, value);
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 /* clang-format off */
 static const char *const cluster_types[] = {"Healthy", "InService", "NodeCountAsExpected", NULL};
@@ -609,17 +383,18 @@ static const char *const unit_types[] = {"Healthy", "InService", "Managed", "Ena
                                          "Schedulable", NULL};
 static const char *const resource_names[] = {"Kubelet", "Etcd", NULL};
 
+#define WORDS(...) (const char *const[]){__VA_ARGS__, NULL}
 #define DUPLICATE "duplicate value"
 #define CONDITION_OF "condition of type"
 
 static const struct rule rules[] = {
-    {.number = "R22", .place = ROOT, .field = "apiVersion", .check = check_text, .fits = health_is_api_version,
+    {.number = "R22", .place = ROOT, .field = "apiVersion", .check = check_text, .words = WORDS("etcd.openshift.io/v1alpha1", "etcd.openshift.io/v1"),
      .text = "must be etcd.openshift.io/v1alpha1 or etcd.openshift.io/v1"},
-    {.number = "R22", .place = ROOT, .field = "kind", .check = check_text, .fits = health_is_kind,
+    {.number = "R22", .place = ROOT, .field = "kind", .check = check_text, .words = WORDS("PacemakerCluster"),
      .text = "must be PacemakerCluster"},
     {.number = "R22", .place = ROOT, .field = "metadata", .check = check_object, .into = METADATA,
      .text = "must be an object"},
-    {.number = "R1", .place = METADATA, .field = "name", .check = check_text, .fits = health_is_cluster_name,
+    {.number = "R1", .place = METADATA, .field = "name", .check = check_text, .words = WORDS("cluster"),
      .text = "PacemakerCluster must be named 'cluster'"},
     {.number = "R22", .place = METADATA, .field = "labels", .check = check_strings, .optional = true, .max = 64,
      .text = "must be an object of at most 64 strings"},
@@ -640,12 +415,12 @@ static const struct rule rules[] = {
      .text = "must be an RFC 3339 date-time, at most 5 minutes ahead of the server's clock, and may not be set to an earlier timestamp"},
     {.number = "R8", .place = STATUS, .field = "nodes", .check = check_list, .max = 5, .key = "nodeName", .unique = DUPLICATE, .into = NODE,
      .text = "must have 0 to 5 nodes, each nodeName once; an empty list is allowed"},
-    {.number = "R9", .place = NODE, .field = "nodeName", .check = check_text, .min = 1, .max = 253, .fits = health_is_subdomain,
+    {.number = "R9", .place = NODE, .field = "nodeName", .check = check_text, .min = 1, .max = 253, .fits = hfd_is_subdomain,
      .text = "nodeName must be a lowercase RFC 1123 subdomain consisting of lowercase alphanumeric characters, '-' or '.', "
              "and must start and end with an alphanumeric character"},
     {.number = "R10", .place = NODE, .field = "addresses", .check = check_list, .min = 1, .max = 8, .into = ADDRESS,
      .text = "must have 1 to 8 addresses; equal ones are allowed"},
-    {.number = "R11", .place = ADDRESS, .field = "type", .check = check_text, .fits = health_is_address_type,
+    {.number = "R11", .place = ADDRESS, .field = "type", .check = check_text, .words = WORDS("InternalIP"),
      .text = "must be InternalIP"},
     {.number = "R12", .place = ADDRESS, .field = "address", .check = check_text, .min = 1, .max = HFD_HEALTH_ADDRESS_MAX,
      .fits = hfd_health_address_ok,
@@ -657,7 +432,7 @@ static const struct rule rules[] = {
     {.number = "R14", .place = NODE, .field = "resources", .check = check_list, .min = 2, .max = 8, .key = "name", .unique = DUPLICATE,
      .noun = "resource named", .needs = resource_names, .into = RESOURCE,
      .text = "must have 2 to 8 resources, each name once, with Kubelet and Etcd"},
-    {.number = "R15", .place = RESOURCE, .field = "name", .check = check_text, .fits = health_is_resource_name,
+    {.number = "R15", .place = RESOURCE, .field = "name", .check = check_text, .words = resource_names,
      .text = "must be Kubelet or Etcd"},
     {.number = "R16", .place = RESOURCE, .field = "conditions", .check = check_list, .min = 8, .max = 16, .key = "type", .unique = DUPLICATE,
      .noun = CONDITION_OF, .needs = unit_types, .into = CONDITION,
@@ -666,24 +441,24 @@ static const struct rule rules[] = {
     {.number = "R17", .place = NODE, .field = "fencingAgents", .check = check_list, .min = 1, .max = 8, .key = "name",
      .unique = "fencing agent names must be unique", .into = AGENT,
      .text = "must have 1 to 8 agents; fencing agent names must be unique"},
-    {.number = "R18", .place = AGENT, .field = "name", .check = check_text, .min = 1, .max = 300, .fits = health_is_agent_name,
+    {.number = "R18", .place = AGENT, .field = "name", .check = check_text, .min = 1, .max = 300, .fits = is_agent_name,
      .text = "name must contain only alphanumeric characters, dots, hyphens, and underscores"},
-    {.number = "R19", .place = AGENT, .field = "method", .check = check_text, .fits = health_is_method,
+    {.number = "R19", .place = AGENT, .field = "method", .check = check_text, .words = WORDS("Redfish", "IPMI"),
      .text = "must be Redfish or IPMI"},
     {.number = "R20", .place = AGENT, .field = "conditions", .check = check_list, .min = 8, .max = 16, .key = "type", .unique = DUPLICATE,
      .noun = CONDITION_OF, .needs = unit_types, .into = CONDITION,
      .text = "must have 8 to 16 conditions, each type once, with those of a resource"},
     {.number = "R21", .place = CONDITION, .field = "type", .check = check_text, .min = 1, .max = 316,
-     .fits = health_is_condition_type,
+     .fits = is_condition_type,
      .text = "must be a qualified name such as Healthy or example.com/Healthy"},
-    {.number = "R21", .place = CONDITION, .field = "status", .check = check_text, .fits = health_is_status,
+    {.number = "R21", .place = CONDITION, .field = "status", .check = check_text, .words = WORDS("True", "False", "Unknown"),
      .text = "must be True, False or Unknown"},
     {.number = "R21", .place = CONDITION, .field = "observedGeneration", .check = check_generation, .optional = true,
      .text = "must be at least 0"},
     {.number = "R21", .place = CONDITION, .field = "lastTransitionTime", .check = check_time,
      .text = "must be an RFC 3339 date-time"},
     {.number = "R21", .place = CONDITION, .field = "reason", .check = check_text, .min = 1, .max = 1024,
-     .fits = health_is_reason,
+     .fits = is_reason,
      .text = "must begin with a letter, contain letters, digits, '_', ',' and ':', and end in a letter, a digit or '_'; "
              "any such reason is accepted"},
     {.number = "R21", .place = CONDITION, .field = "message", .check = check_text, .max = 32768,
@@ -693,8 +468,7 @@ static const struct rule rules[] = {
 
 #define RULES (sizeof(rules) / sizeof(rules[0]))
 
-/* ---- the walk
- * ------------------------------------------------------------------------------------ */
+/* ---- the walk ---- */
 
 static void walk_object(struct walk *w, enum place place, const json_t *obj);
 
@@ -777,8 +551,7 @@ hfd_rc hfd_health_check(const json_t *doc, const char *root, struct hfd_arena *m
     return HFD_OK;
 }
 
-/* ---- pruning and the manual
- * ---------------------------------------------------------------------- */
+/* ---- pruning and the manual ---- */
 
 static const struct rule *rule_of(enum place place, const char *field)
 {

@@ -5,8 +5,8 @@
  * given. Thread: any. Source: PacemakerCluster, "Validation Rules", and its CRD.
  *
  * The address rule of PacemakerCluster: an IP address of a node, in its one canonical form. It
- * agrees with Kubernetes' ip.isCanonical() and isGlobalUnicast(), which are Go's net/netip. It is
- * written by hand because inet_ntop of glibc prints "::1.2.3.4" where netip prints "::102:304".
+ * agrees with Kubernetes' ip.isCanonical() and isGlobalUnicast(), which are Go's net/netip. They
+ * print "::102:304" where inet_ntop of glibc prints "::1.2.3.4".
  * Pure. Thread: any.
  */
 #ifndef HFD_HEALTH_RULES_H

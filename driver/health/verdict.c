@@ -4,41 +4,40 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* ---- line ---- */
 
 /* A line of text with a ceiling. */
-
 struct hfd_health_line {
-    char text[HFD_HEALTH_LINE_MAX];
+    char text[HFD_HEALTH_LINE_MAX + 1];
     size_t len;
     bool cut;
 };
 
 /* Appends; a full line ignores what follows. */
-static void health_line_add(struct hfd_health_line *line, hfd_slice text)
+static void add(struct hfd_health_line *line, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add(struct hfd_health_line *line, const char *fmt, ...)
 {
-    const size_t room = sizeof(line->text) - line->len;
-    const size_t len = text.len < room ? text.len : room;
+    const size_t room = HFD_HEALTH_LINE_MAX - line->len;
+    va_list ap;
+    int n;
 
-    if (line->cut || text.len == 0)
+    if (line->cut)
         return;
-    memcpy(line->text + line->len, text.p, len);
-    line->len += len;
-    line->cut = len < text.len;
+    va_start(ap, fmt);
+    n = vsnprintf(line->text + line->len, room + 1, fmt, ap);
+    va_end(ap);
+    line->cut = n < 0 || (size_t)n > room;
+    line->len += line->cut ? room : (size_t)n;
 }
 
-static void health_line_word(struct hfd_health_line *line, const char *text)
+/* The separator, unless the line is right behind `from`. */
+static const char *next(const struct hfd_health_line *line, size_t from)
 {
-    health_line_add(line, hfd_slice_of(text));
-}
-
-/* Appends the separator unless the line is at its start, or right behind `from`. */
-static void health_line_next(struct hfd_health_line *line, size_t from, const char *separator)
-{
-    if (line->len > from)
-        health_line_word(line, separator);
+    return line->len > from ? ", " : "";
 }
 
 /* A copy in the arena; p is NULL when memory is short. */
@@ -47,7 +46,7 @@ static hfd_slice health_line_end(struct hfd_health_line *line, struct hfd_arena 
     static const char dots[] = "...";
 
     if (line->cut) {
-        line->len = sizeof(line->text) - (sizeof(dots) - 1);
+        line->len = HFD_HEALTH_LINE_MAX - (sizeof(dots) - 1);
         while (line->len > 0 && ((unsigned char)line->text[line->len] & 0xc0u) == 0x80u)
             line->len--;
         memcpy(line->text + line->len, dots, sizeof(dots) - 1);
@@ -136,14 +135,8 @@ static void compare(struct hfd_health_line *line, const struct claim *c)
 
     if (reported == c->derived)
         return;
-    health_line_next(line, 0, "; ");
-    health_line_word(line, c->of);
-    if (c->name.len > 0)
-        health_line_word(line, " ");
-    health_line_add(line, c->name);
-    health_line_word(line, ": ");
-    health_line_word(line, c->type);
-    health_line_word(line, reported ? " is reported True" : " is not reported True");
+    add(line, "%s%s%s%.*s: %s %s", line->len > 0 ? "; " : "", c->of, c->name.len > 0 ? " " : "",
+        HFD_SLICE_FMT(c->name), c->type, reported ? "is reported True" : "is not reported True");
 }
 
 static void compare_units(struct hfd_health_line *line, const struct hfd_health_units *units,
@@ -240,7 +233,7 @@ static void say_text(struct judging *j, enum hfd_health_finding what, const char
 {
     struct hfd_health_line line = {.len = 0};
 
-    health_line_word(&line, text);
+    add(&line, "%s", text);
     say(j, what, &line);
 }
 
@@ -266,22 +259,17 @@ static void judge_cluster(struct judging *j)
     const bool in_maintenance = !hfd_health_is_true(&j->doc->conditions, "InService");
     const char *count = count_trouble(j->doc);
     struct hfd_health_line line = {.len = 0};
-    char found[80];
     size_t from;
 
     if (count == NULL && !in_maintenance)
         return;
-    health_line_word(&line, "Cluster is unhealthy: ");
+    add(&line, "Cluster is unhealthy: ");
     from = line.len;
-    if (count != NULL) {
-        (void)snprintf(found, sizeof(found), "%s nodes in cluster (expected %d, found %zu)", count,
-                       HFD_HEALTH_NODES_EXPECTED, j->doc->node_count);
-        health_line_word(&line, found);
-    }
-    if (in_maintenance) {
-        health_line_next(&line, from, ", ");
-        health_line_word(&line, "Cluster is in maintenance mode");
-    }
+    if (count != NULL)
+        add(&line, "%s nodes in cluster (expected %d, found %zu)", count, HFD_HEALTH_NODES_EXPECTED,
+            j->doc->node_count);
+    if (in_maintenance)
+        add(&line, "%sCluster is in maintenance mode", next(&line, from));
     say(j, in_maintenance ? HFD_HEALTH_MAINTENANCE : HFD_HEALTH_NODE_COUNT, &line);
 }
 
@@ -300,8 +288,8 @@ static void judge_reported(struct judging *j)
     for (size_t i = 0; i < j->doc->node_count; i++)
         if (!hfd_health_is_true(&j->doc->nodes[i].conditions, "Healthy"))
             return;
-    health_line_word(&line, "Cluster is unhealthy: ");
-    health_line_add(&line, healthy->message.len > 0 ? healthy->message : healthy->reason);
+    add(&line, "Cluster is unhealthy: %.*s",
+        HFD_SLICE_FMT(healthy->message.len > 0 ? healthy->message : healthy->reason));
     say(j, HFD_HEALTH_CLUSTER_UNHEALTHY, &line);
 }
 
@@ -332,10 +320,7 @@ static void add_resources(const struct hfd_health_node *node,
 
         if (facts->resources[i] && hfd_health_is_true(&unit->conditions, "Healthy"))
             continue;
-        health_line_next(line, from, ", ");
-        health_line_add(line, unit->name);
-        health_line_word(line, " ");
-        health_line_word(line, trouble_of(unit));
+        add(line, "%s%.*s %s", next(line, from), HFD_SLICE_FMT(unit->name), trouble_of(unit));
     }
 }
 
@@ -352,16 +337,11 @@ static void add_conditions(const struct hfd_health_node *node, bool fencing_avai
         {"Member", "not a cluster member"},
     };
 
-    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-        if (hfd_health_is_true(&node->conditions, checks[i].type))
-            continue;
-        health_line_next(line, from, ", ");
-        health_line_word(line, checks[i].text);
-    }
-    if (!fencing_available) {
-        health_line_next(line, from, ", ");
-        health_line_word(line, "fencing unavailable (no agents running)");
-    }
+    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+        if (!hfd_health_is_true(&node->conditions, checks[i].type))
+            add(line, "%s%s", next(line, from), checks[i].text);
+    if (!fencing_available)
+        add(line, "%sfencing unavailable (no agents running)", next(line, from));
 }
 
 /* @return whether fencing has lost its redundancy; it is then a warning */
@@ -374,8 +354,8 @@ static bool warn_of_fencing(struct judging *j, const struct hfd_health_node *nod
 
     if (healthy || !available)
         return false;
-    health_line_add(&line, node->name);
-    health_line_word(&line, ": fencing at risk (agent running but not managed for recovery)");
+    add(&line, "%.*s: fencing at risk (agent running but not managed for recovery)",
+        HFD_SLICE_FMT(node->name));
     say(j, HFD_HEALTH_FENCING_AT_RISK, &line);
     return true;
 }
@@ -393,20 +373,18 @@ static void judge_node(struct judging *j, const struct hfd_health_node *node,
     size_t from;
 
     if (!hfd_health_is_true(&node->conditions, "Online")) {
-        health_line_word(&line, "Node ");
-        health_line_add(&line, node->name);
-        health_line_word(&line, " is offline");
+        add(&line, "Node %.*s is offline", HFD_SLICE_FMT(node->name));
         say(j, HFD_HEALTH_NODE_OFFLINE, &line);
         return;
     }
     warned = warn_of_fencing(j, node, facts, available);
-    health_line_add(&line, node->name);
-    health_line_word(&line, " node is unhealthy: ");
+    add(&line, "%.*s node is unhealthy: ", HFD_SLICE_FMT(node->name));
     from = line.len;
     add_conditions(node, available, from, &line);
     add_resources(node, facts, from, &line);
     if (line.len == from && !warned && healthy != NULL && healthy->status != HFD_STATUS_TRUE)
-        health_line_add(&line, healthy->message.len > 0 ? healthy->message : healthy->reason);
+        add(&line, "%.*s",
+            HFD_SLICE_FMT(healthy->message.len > 0 ? healthy->message : healthy->reason));
     if (line.len > from)
         say(j, HFD_HEALTH_NODE_UNHEALTHY, &line);
 }
@@ -429,15 +407,12 @@ static void judge_status(struct judging *j)
 
 static void judge_stale(struct judging *j)
 {
-    static const char before[] = "Pacemaker status is stale (last updated: ";
     struct hfd_health_line line = {.len = 0};
     char at[HFD_TIME_TEXT_MAX];
 
     j->out->stale = true;
     (void)hfd_time_format_s(j->doc->updated_us, at);
-    health_line_word(&line, before);
-    health_line_word(&line, at);
-    health_line_word(&line, ")");
+    add(&line, "Pacemaker status is stale (last updated: %s)", at);
     say(j, HFD_HEALTH_STALE, &line);
 }
 

@@ -53,7 +53,7 @@ SEAMS = (("driver/core", "driver/backend", "driver/backend/backend.h"),)
 
 # Which folders see which library: a pattern of headers, and where they may be included. Tests see
 # what the code they test sees.
-SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|arpa/inet\.h|netdb\.h"
+SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|netdb\.h"
 LIBRARIES = (
     (r"jansson\.h", ("",)),
     (r"sodium\.h", ("driver/base", "driver/core", "handlers", "tests")),
@@ -69,6 +69,7 @@ LIBRARIES = (
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h|sys/ptrace\.h", ("tests",)),
+    (r"arpa/inet\.h", ("handlers", "driver/backend", "driver/health", "store/postgres", "tests")),
     (SOCKETS, ("handlers", "driver/backend", "store/postgres", "tests")),
     (r"(assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|"
      r"poll|pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"

@@ -64,6 +64,15 @@ HFD_MUST_CHECK hfd_rc hfd_json_get_array(const struct hfd_json_member *m, json_t
 HFD_MUST_CHECK hfd_rc hfd_json_get_string(const struct hfd_json_member *m, hfd_slice *out,
                                           struct hfd_err *err);
 
+/** The text of a member; empty for one that is absent or no string. @return borrows from obj */
+static inline hfd_slice hfd_json_text(const json_t *obj, const char *key)
+{
+    const json_t *v = json_object_get(obj, key);
+
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : HFD_SLICE("");
+}
+
 /** The integers that hfd_json_get_i64 accepts, both ends included. */
 struct hfd_json_range {
     int64_t min, max;

@@ -574,15 +574,6 @@ const char *hfd_presence_name(enum hfd_presence p)
     return presence_names[p];
 }
 
-/* A member that is a string; an empty slice for anything else. */
-static hfd_slice text_of(const json_t *object, const char *key)
-{
-    const json_t *v = json_object_get(object, key);
-
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
-                             : HFD_SLICE("");
-}
-
 /* Splits "apps/v1"; the group of "v1" is empty. */
 static void split_version(hfd_slice text, struct hfd_object *out)
 {
@@ -599,28 +590,28 @@ static void read_kind(const json_t *entry, struct hfd_object *out)
     const json_t *gvk = json_object_get(entry, "GVK"), *from = entry;
 
     if (json_is_object(gvk)) {
-        out->group = text_of(gvk, "Group");
-        out->version = text_of(gvk, "Version");
-        out->kind = text_of(gvk, "Kind");
+        out->group = hfd_json_text(gvk, "Group");
+        out->version = hfd_json_text(gvk, "Version");
+        out->kind = hfd_json_text(gvk, "Kind");
         return;
     }
-    if (text_of(entry, "kind").len == 0)
+    if (hfd_json_text(entry, "kind").len == 0)
         from = json_object_get(entry, "detail");
-    out->kind = text_of(from, "kind");
-    split_version(text_of(from, "apiVersion"), out);
+    out->kind = hfd_json_text(from, "kind");
+    split_version(hfd_json_text(from, "apiVersion"), out);
 }
 
 bool hfd_object_read(const json_t *entry, struct hfd_object *out)
 {
     const json_t *present;
 
-    *out = (struct hfd_object){.name = text_of(entry, "name")};
+    *out = (struct hfd_object){.name = hfd_json_text(entry, "name")};
     if (out->name.len == 0)
         return false;
     read_kind(entry, out);
-    out->provider = text_of(entry, "cluster-provider");
-    out->cluster = text_of(entry, "cluster");
-    out->has_rsync = rsync_parse(text_of(entry, "rsync-status"), &out->rsync);
+    out->provider = hfd_json_text(entry, "cluster-provider");
+    out->cluster = hfd_json_text(entry, "cluster");
+    out->has_rsync = rsync_parse(hfd_json_text(entry, "rsync-status"), &out->rsync);
     out->observed_only = json_is_true(json_object_get(entry, "observed-only"));
     present = json_object_get(entry, "present");
     if (json_is_boolean(present))
@@ -661,7 +652,7 @@ hfd_rc hfd_objects_check(const json_t *data, struct hfd_err *err)
         const json_t *word = json_object_get(entry, "rsync-status");
 
         if (word == NULL || json_is_null(word) ||
-            rsync_parse(text_of(entry, "rsync-status"), &read))
+            rsync_parse(hfd_json_text(entry, "rsync-status"), &read))
             continue;
         (void)snprintf(field, sizeof(field), "data.objects[%zu].rsync-status", i);
         return hfd_fail_field(err, HFD_INVALID, field,

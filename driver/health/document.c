@@ -202,22 +202,14 @@ hfd_rc hfd_health_read_report(hfd_slice data, struct hfd_arena *mem, struct hfd_
 
 /* ---- objects ---- */
 
-static hfd_slice text_of(const json_t *object, const char *key)
-{
-    const json_t *v = json_object_get(object, key);
-
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
-                             : HFD_SLICE("");
-}
-
 static bool is_true(const json_t *entry, const char *type)
 {
     const json_t *list = json_object_get(entry, "conditions"), *one;
     size_t i;
 
     json_array_foreach (list, i, one)
-        if (hfd_slice_is(text_of(one, "type"), type))
-            return hfd_slice_is(text_of(one, "status"), "True");
+        if (hfd_slice_is(hfd_json_text(one, "type"), type))
+            return hfd_slice_is(hfd_json_text(one, "status"), "True");
     return false;
 }
 
@@ -241,12 +233,12 @@ static void add_units(struct hfd_health_objects *out, const json_t *node, struct
 
     object.kind = HFD_SLICE("Resource");
     json_array_foreach (json_object_get(node, "resources"), i, one) {
-        object.name = text_of(one, "name");
+        object.name = hfd_json_text(one, "name");
         add(out, &object, one);
     }
     object.kind = HFD_SLICE("FencingAgent");
     json_array_foreach (json_object_get(node, "fencingAgents"), i, one) {
-        object.name = text_of(one, "name");
+        object.name = hfd_json_text(one, "name");
         object.presence = presence(is_true(one, "Active") && is_true(one, "Started"));
         add(out, &object, one);
     }
@@ -258,7 +250,7 @@ static void add_node(struct hfd_health_objects *out, const json_t *node)
         .group = HFD_SLICE("etcd.openshift.io"),
         .version = HFD_SLICE("v1alpha1"),
         .kind = HFD_SLICE("Node"),
-        .name = text_of(node, "nodeName"),
+        .name = hfd_json_text(node, "nodeName"),
         .presence = presence(is_true(node, "Online")),
     };
 

@@ -303,6 +303,7 @@ static int open_all(void **state)
     f->policy = (struct hfd_remote_policy){
         .watch_us = S, .retry_min_us = HOUR_US, .retry_max_us = 2 * HOUR_US};
     f->config = (struct hfd_remote_config){
+        .rules = &rules,
         .store = f->store,
         .policy = &f->policy,
         .rng = &hfd_rng_system,
@@ -353,7 +354,7 @@ static void start(struct fixture *f)
 {
     struct hfd_err err = {0};
 
-    if (hfd_remote_start_with(&f->config, &rules, &f->remote, &err) != HFD_OK)
+    if (hfd_remote_start(&f->config, &f->remote, &err) != HFD_OK)
         fail_msg("%s", err.msg);
 }
 
@@ -395,7 +396,7 @@ static void start_with(struct fixture *f, int keeper, struct hfd_remote **out)
     struct hfd_err err = {0};
 
     f->config.keeper = f->keepers[keeper];
-    if (hfd_remote_start_with(&f->config, &rules, out, &err) != HFD_OK)
+    if (hfd_remote_start(&f->config, out, &err) != HFD_OK)
         fail_msg("%s", err.msg);
 }
 
@@ -766,7 +767,7 @@ static void bad_files_stop_the_start(void **state)
     struct hfd_err err;
 
     f->config.http.token_file = "/nonexistent/token";
-    assert_int_equal(hfd_remote_start_with(&f->config, &rules, &f->remote, &err), HFD_INVALID);
+    assert_int_equal(hfd_remote_start(&f->config, &f->remote, &err), HFD_INVALID);
     assert_null(f->remote);
 }
 

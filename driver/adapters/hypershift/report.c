@@ -252,17 +252,9 @@ static void put_text(struct tree *t, json_t *obj, const char *key, hfd_slice tex
         put(t, obj, key, json_stringn(text.p, hfd_foreign_cut(text, TEXT_MAX_BYTES)));
 }
 
-static hfd_slice text_in(const json_t *object, const char *key)
-{
-    const json_t *v = json_object_get(object, key);
-
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
-                             : HFD_SLICE("");
-}
-
 static hfd_slice annotation(const json_t *object, const char *key)
 {
-    return text_in(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
+    return hfd_json_text(json_object_get(json_object_get(object, "metadata"), "annotations"), key);
 }
 
 /* The reference to the object's controller, or to its first owner. NULL = none */
@@ -312,11 +304,11 @@ static json_t *node_of(struct tree *t, const json_t *object)
     put_text(t, node, "namespace", hfd_hs_metadata(object, "namespace"));
     if (owner != NULL)
         put(t, node, "owner",
-            json_sprintf("%.*s/%.*s", HFD_FOREIGN_CUT(text_in(owner, "kind"), 63),
-                         HFD_FOREIGN_CUT(text_in(owner, "name"), 253)));
+            json_sprintf("%.*s/%.*s", HFD_FOREIGN_CUT(hfd_json_text(owner, "kind"), 63),
+                         HFD_FOREIGN_CUT(hfd_json_text(owner, "name"), 253)));
     if (t->type != &hfd_hs_node_pools) /* which the adapter applies */
         put(t, node, "observed-only", json_true());
-    put_text(t, node, "phase", text_in(json_object_get(object, "status"), "phase"));
+    put_text(t, node, "phase", hfd_json_text(json_object_get(object, "status"), "phase"));
     put_ready(t, node, object);
     put_replicas(t, node, object);
     if (hfd_hs_is_deleting(object))
@@ -329,7 +321,7 @@ static json_t *node_of(struct tree *t, const json_t *object)
 /* The node of the object's owner, or the root. NULL: a NodePool's tree does not have the object */
 static json_t *place_of(const struct tree *t, const json_t *object)
 {
-    const hfd_slice uid = text_in(owner_of(object), "uid");
+    const hfd_slice uid = hfd_json_text(owner_of(object), "uid");
 
     for (size_t i = 0; uid.len > 0 && i < t->count; i++)
         if (hfd_slice_eq(t->objects[i].uid, uid))

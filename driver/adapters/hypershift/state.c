@@ -9,13 +9,6 @@
 
 /* ---- reading ---- */
 
-static hfd_slice text_in(const json_t *obj, const char *key)
-{
-    const json_t *v = json_object_get(obj, key);
-
-    return (hfd_slice){json_string_value(v), json_string_length(v)};
-}
-
 int64_t hfd_hs_object_generation(const json_t *object)
 {
     return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
@@ -29,16 +22,16 @@ struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *ty
         const json_t *c = json_array_get(all, i);
         const json_t *observed = json_object_get(c, "observedGeneration");
 
-        if (!hfd_slice_is(text_in(c, "type"), type))
+        if (!hfd_slice_is(hfd_json_text(c, "type"), type))
             continue;
         return (struct hfd_hs_condition){
             .found = true,
             .current = observed == NULL ||
                        json_integer_value(observed) >= hfd_hs_object_generation(object),
-            .is_true = hfd_slice_is(text_in(c, "status"), "True"),
-            .is_false = hfd_slice_is(text_in(c, "status"), "False"),
-            .reason = text_in(c, "reason"),
-            .message = text_in(c, "message"),
+            .is_true = hfd_slice_is(hfd_json_text(c, "status"), "True"),
+            .is_false = hfd_slice_is(hfd_json_text(c, "status"), "False"),
+            .reason = hfd_json_text(c, "reason"),
+            .message = hfd_json_text(c, "message"),
         };
     }
     return (struct hfd_hs_condition){.found = false};
@@ -46,12 +39,12 @@ struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *ty
 
 hfd_slice hfd_hs_metadata(const json_t *object, const char *key)
 {
-    return text_in(json_object_get(object, "metadata"), key);
+    return hfd_json_text(json_object_get(object, "metadata"), key);
 }
 
 hfd_slice hfd_hs_label(const json_t *object, const char *key)
 {
-    return text_in(json_object_get(json_object_get(object, "metadata"), "labels"), key);
+    return hfd_json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
 }
 
 int64_t hfd_hs_applied_generation(const json_t *object)
@@ -59,8 +52,8 @@ int64_t hfd_hs_applied_generation(const json_t *object)
     const json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
     int64_t generation;
 
-    return hfd_parse_i64(text_in(notes, HFD_HS_GENERATION), 1, INT64_MAX, &generation, NULL) ==
-                   HFD_OK
+    return hfd_parse_i64(hfd_json_text(notes, HFD_HS_GENERATION), 1, INT64_MAX, &generation,
+                         NULL) == HFD_OK
                ? generation
                : 0;
 }
@@ -159,8 +152,8 @@ static int64_t refused_since(const struct hfd_hs_facts *facts, const char *type)
     int64_t since_us;
 
     if (json_integer_value(json_object_get(facts->refused, "generation")) != facts->generation ||
-        hfd_time_parse(text_in(json_object_get(facts->refused, "since"), type), &since_us, NULL) !=
-            HFD_OK)
+        hfd_time_parse(hfd_json_text(json_object_get(facts->refused, "since"), type), &since_us,
+                       NULL) != HFD_OK)
         return 0;
     return since_us < facts->now_us ? since_us : facts->now_us;
 }
@@ -267,8 +260,8 @@ static bool update_is_done(const struct hfd_hs_facts *facts, struct hfd_hs_judge
     const json_t *newest = facts->wants_nodes || plane == NULL ? whole : plane;
     const bool may_be_partial = !facts->wants_nodes && plane == NULL;
     const struct hfd_hs_condition c = hfd_hs_condition_of(cluster, "Progressing");
-    const hfd_slice image = text_in(newest, "image"), state = text_in(newest, "state"),
-                    wanted = text_in(json_object_get(spec, "release"), "image");
+    const hfd_slice image = hfd_json_text(newest, "image"), state = hfd_json_text(newest, "state"),
+                    wanted = hfd_json_text(json_object_get(spec, "release"), "image");
 
     if (c.found && (!c.current || c.is_true)) {
         close_gate(out, "Progressing", &c);
@@ -288,7 +281,7 @@ static bool has_kubeconfig(const json_t *cluster, struct hfd_hs_judgement *out)
 {
     const json_t *status = json_object_get(cluster, "status");
 
-    if (text_in(json_object_get(status, "kubeconfig"), "name").len > 0)
+    if (hfd_json_text(json_object_get(status, "kubeconfig"), "name").len > 0)
         return true;
     out->stage = HFD_HS_WAITS;
     out->gate = "Kubeconfig";
@@ -343,7 +336,7 @@ static bool has_machines(const json_t *pool)
 {
     const json_t *platform = json_object_get(json_object_get(pool, "spec"), "platform");
 
-    return !hfd_slice_is(text_in(platform, "type"), "None");
+    return !hfd_slice_is(hfd_json_text(platform, "type"), "None");
 }
 
 static bool is_updating(const json_t *pool, struct hfd_hs_judgement *out)
@@ -423,7 +416,7 @@ static bool has_replicas(const json_t *pool, json_int_t wanted, struct hfd_hs_ju
 /* Without machines the pool is done when HyperShift has accepted its version. */
 static bool pass_without_machines(const json_t *pool, struct hfd_hs_judgement *out)
 {
-    if (text_in(json_object_get(pool, "status"), "version").len > 0)
+    if (hfd_json_text(json_object_get(pool, "status"), "version").len > 0)
         return true;
     out->stage = HFD_HS_WAITS;
     out->gate = "Version";

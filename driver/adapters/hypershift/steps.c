@@ -563,28 +563,23 @@ static bool is_lost(const struct hfd_hs_work *w)
            json_is_true(json_object_get(w->cluster_spec, HFD_LOST_MEMBER));
 }
 
-static hfd_slice text_in(const json_t *object, const char *key)
-{
-    return hfd_slice_of(json_string_value(json_object_get(object, key)));
-}
-
 /* The place that the last report names. Before the first, that is the row's own name. */
 static void recall(struct place *p)
 {
     const json_t *object = json_array_get(json_object_get(p->w->prev_data, "objects"), 0);
-    const hfd_slice name = text_in(object, "name");
+    const hfd_slice name = hfd_json_text(object, "name");
 
     if (name.len == 0 || hfd_slice_eq(name, p->w->row.name))
         return;
     p->name = name;
-    p->namespace = text_in(object, "namespace");
+    p->namespace = hfd_json_text(object, "namespace");
 }
 
 /* A HostedCluster has the name, a NodePool says it, and that of a Secret begins with it. */
 static bool take_object(void *ctx, const json_t *item)
 {
     struct place *p = ctx;
-    hfd_slice name = text_in(json_object_get(item, "spec"), "clusterName");
+    hfd_slice name = hfd_json_text(json_object_get(item, "spec"), "clusterName");
 
     if (p->of_secrets) {
         name = hfd_hs_secret_cluster_name(hfd_hs_metadata(item, "name"));

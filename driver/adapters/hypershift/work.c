@@ -421,19 +421,12 @@ int hfd_hs_percent(const struct hfd_hs_work *w, int64_t generation, int percent)
 #define SECRET_MAX_BYTES ((size_t)1 << 20)
 #define PORT_MAX 65535
 
-static hfd_slice text_in(const json_t *obj, const char *key)
-{
-    const json_t *v = json_object_get(obj, key);
-
-    return (hfd_slice){json_string_value(v), json_string_length(v)};
-}
-
 static const json_t *named(const json_t *doc, const char *list, const char *kind, hfd_slice name)
 {
     const json_t *entries = json_object_get(doc, list);
 
     for (size_t i = 0; i < json_array_size(entries); i++)
-        if (hfd_slice_eq(text_in(json_array_get(entries, i), "name"), name))
+        if (hfd_slice_eq(hfd_json_text(json_array_get(entries, i), "name"), name))
             return json_object_get(json_array_get(entries, i), kind);
     return NULL;
 }
@@ -447,9 +440,9 @@ void hfd_hs_kubeconfig_split(hfd_slice kubeconfig, json_t **data, json_t **crede
     *credentials = NULL;
     if (hfd_yaml_parse(kubeconfig, "kubeconfig", &doc, NULL) != HFD_OK)
         return;
-    context = named(doc, "contexts", "context", text_in(doc, "current-context"));
-    cluster = named(doc, "clusters", "cluster", text_in(context, "cluster"));
-    user = named(doc, "users", "user", text_in(context, "user"));
+    context = named(doc, "contexts", "context", hfd_json_text(doc, "current-context"));
+    cluster = named(doc, "clusters", "cluster", hfd_json_text(context, "cluster"));
+    user = named(doc, "users", "user", hfd_json_text(context, "user"));
     if (json_is_object(cluster))
         *data = hfd_json_deep_copy(cluster);
     if (json_is_object(user))
@@ -467,7 +460,7 @@ static void outputs_put(json_t *obj, const char *key, json_t *value)
 /* The text of a member of a Secret. Empty = it has none. */
 static hfd_slice secret_text(struct hfd_hs_work *w, const json_t *secret, const char *key)
 {
-    const hfd_slice coded = text_in(json_object_get(secret, "data"), key);
+    const hfd_slice coded = hfd_json_text(json_object_get(secret, "data"), key);
     unsigned char *bytes;
     size_t len;
 
@@ -485,7 +478,7 @@ static enum hfd_step_end read_secret(struct hfd_hs_work *w, const char *member, 
 {
     const json_t *status = json_object_get(w->object.doc, "status");
     const struct hfd_kube_object name = {&hfd_hs_secrets, w->object.name.namespace,
-                                         text_in(json_object_get(status, member), "name")};
+                                         hfd_json_text(json_object_get(status, member), "name")};
     enum hfd_step_end end;
     json_t *doc = NULL;
 
@@ -503,7 +496,7 @@ static void put_endpoint(struct hfd_hs_work *w, json_t *out)
 {
     const json_t *status = json_object_get(w->object.doc, "status");
     const json_t *endpoint = json_object_get(status, "controlPlaneEndpoint");
-    const hfd_slice host = text_in(endpoint, "host");
+    const hfd_slice host = hfd_json_text(endpoint, "host");
     const json_int_t port = json_integer_value(json_object_get(endpoint, "port"));
     const bool v6 = host.len > 0 && memchr(host.p, ':', host.len) != NULL;
     hfd_slice url;
@@ -520,7 +513,7 @@ static void put_version(const struct hfd_hs_work *w, json_t *out)
 {
     const json_t *status = json_object_get(w->object.doc, "status");
     const json_t *history = json_object_get(json_object_get(status, "version"), "history");
-    const hfd_slice version = text_in(json_array_get(history, 0), "version");
+    const hfd_slice version = hfd_json_text(json_array_get(history, 0), "version");
 
     if (version.len > 0)
         outputs_put(out, "version", json_stringn(version.p, version.len));
@@ -529,7 +522,7 @@ static void put_version(const struct hfd_hs_work *w, json_t *out)
 static void put_kubeconfig(struct hfd_hs_work *w, json_t *out, json_t *secrets, hfd_slice text)
 {
     const json_t *status = json_object_get(w->object.doc, "status");
-    const hfd_slice name = text_in(json_object_get(status, "kubeconfig"), "name");
+    const hfd_slice name = hfd_json_text(json_object_get(status, "kubeconfig"), "name");
     json_t *data, *credentials;
 
     if (text.len == 0)

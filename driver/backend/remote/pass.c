@@ -461,16 +461,23 @@ static void request_get(struct request_maker *k, const struct hfd_pass_part *p)
     make(k, HFD_STEP_GET, HFD_REMOTE_GET, part_path(k, p, ""), p->row.fleet_id);
 }
 
+/* A page of a list. @param p  the part that it is about; NULL = it is about none */
+static void request_list(struct request_maker *k, enum hfd_pass_step step,
+                         const struct hfd_pass_part *p, enum hfd_kind kind, hfd_slice owner_id,
+                         hfd_slice search)
+{
+    if (p != NULL)
+        begin_list(k, p->row.fleet_id);
+    make(k, step, HFD_REMOTE_GET, list_path(k, kind, owner_id, list_query(k, search)),
+         p != NULL ? p->row.fleet_id : HFD_SLICE(""));
+}
+
 /* A list of what carries the GUResID's label, for the own part. */
 static void request_find(struct request_maker *k, const struct hfd_pass_part *p)
 {
     const bool nested = p->row.kind == HFD_KIND_NODEPOOL && p->fleet.owner_id.len > 0;
-    hfd_slice query;
 
-    begin_list(k, p->row.fleet_id);
-    query = list_query(k, label_search(k, nested));
-    make(k, HFD_STEP_FIND, HFD_REMOTE_GET, list_path(k, p->row.kind, p->fleet.owner_id, query),
-         p->row.fleet_id);
+    request_list(k, HFD_STEP_FIND, p, p->row.kind, p->fleet.owner_id, label_search(k, nested));
 }
 
 /* A list of what has the part's name. */
@@ -480,12 +487,8 @@ static void request_find_name(struct request_maker *k, const struct hfd_pass_par
         like_date(p->fleet.name)
             ? HFD_SLICE("")
             : hfd_arena_printf(&k->pass->request, "name='%.*s'", HFD_SLICE_FMT(p->fleet.name));
-    hfd_slice query;
 
-    begin_list(k, p->row.fleet_id);
-    query = list_query(k, search);
-    make(k, HFD_STEP_FIND_NAME, HFD_REMOTE_GET, list_path(k, p->row.kind, p->fleet.owner_id, query),
-         p->row.fleet_id);
+    request_list(k, HFD_STEP_FIND_NAME, p, p->row.kind, p->fleet.owner_id, search);
 }
 
 /* The cluster that a nodepool part names. */
@@ -498,12 +501,8 @@ static void request_owner(struct request_maker *k, const struct hfd_pass_part *p
 
 static void request_pools(struct request_maker *k, const struct hfd_pass_part *cluster)
 {
-    hfd_slice query;
-
-    begin_list(k, cluster->row.fleet_id);
-    query = list_query(k, label_search(k, true));
-    make(k, HFD_STEP_POOLS, HFD_REMOTE_GET,
-         list_path(k, HFD_KIND_NODEPOOL, cluster->row.fleet_id, query), cluster->row.fleet_id);
+    request_list(k, HFD_STEP_POOLS, cluster, HFD_KIND_NODEPOOL, cluster->row.fleet_id,
+                 label_search(k, true));
 }
 
 static void request_reports(struct request_maker *k, const struct hfd_pass_part *p)
@@ -619,8 +618,7 @@ static void request_many(struct request_maker *k, enum hfd_kind kind, bool later
         &k->pass->request, "labels." HFD_OWNER_LABEL "='%.*s' and status.conditions.%s='False'",
         HFD_SLICE_FMT(k->pass->policy->owner), later_names ? "Reconciled" : "Ready");
 
-    make(k, HFD_STEP_MANY, HFD_REMOTE_GET,
-         list_path(k, kind, HFD_SLICE_NONE, list_query(k, search)), HFD_SLICE(""));
+    request_list(k, HFD_STEP_MANY, NULL, kind, HFD_SLICE_NONE, search);
 }
 
 /* All clusters or nodepools of this server. */
@@ -632,8 +630,7 @@ static void request_search(struct request_maker *k, enum hfd_kind kind)
                          : hfd_arena_printf(&k->pass->request, "labels." HFD_OWNER_LABEL "='%.*s'",
                                             HFD_SLICE_FMT(owner));
 
-    make(k, HFD_STEP_SEARCH, HFD_REMOTE_GET,
-         list_path(k, kind, HFD_SLICE_NONE, list_query(k, search)), HFD_SLICE(""));
+    request_list(k, HFD_STEP_SEARCH, NULL, kind, HFD_SLICE_NONE, search);
 }
 
 /* GET or DELETE of an orphan. */
@@ -780,64 +777,56 @@ static void request_write(struct request_maker *k, const struct hfd_pass_part *o
 {
     const struct write w = first_write(k, hfd_pass_seen(k->m, own->row.fleet_id));
 
-    switch ((int)w.step) {
-    case HFD_STEP_DELETE:
+    if (w.step == HFD_STEP_DELETE)
         request_delete(k, w.part);
-        break;
-    case HFD_STEP_FIND_NAME:
+    else if (w.step == HFD_STEP_FIND_NAME)
         request_find_name(k, w.part);
-        break;
-    case HFD_STEP_POST:
+    else if (w.step == HFD_STEP_POST)
         request_post(k, w.part);
-        break;
-    case HFD_STEP_PATCH:
+    else if (w.step == HFD_STEP_PATCH)
         request_patch(k, w.part, w.seen);
-        break;
-    default:
+    else
         request_get(k, w.part);
-        break;
-    }
 }
 
+static void request_reports_first(struct request_maker *k, const struct hfd_pass_part *own)
+{
+    (void)own;
+    request_reports(k, reports_part(k, k->m->worse));
+}
+
+static void request_rest(struct request_maker *k, const struct hfd_pass_part *own)
+{
+    (void)own;
+    request_get(k, hfd_pass_first_unseen(k->m, &k->rows));
+}
+
+static void request_other_reports(struct request_maker *k, const struct hfd_pass_part *own)
+{
+    (void)own;
+    request_reports(k, reports_part(k, k->m->held));
+}
+
+/* Nothing in DONE. */
 static void request_for_phase(struct request_maker *k, const struct hfd_pass_part *own)
 {
-    switch ((int)k->m->phase) {
-    case HFD_PASS_FIND:
-        request_find(k, own);
-        break;
-    case HFD_PASS_FIND_NAME:
-        request_find_name(k, own);
-        break;
-    case HFD_PASS_ASK_OWNER:
-        request_owner(k, own);
-        break;
-    case HFD_PASS_CREATE:
-        request_post(k, own);
-        break;
-    case HFD_PASS_LOOK:
-        request_get(k, own);
-        break;
-    case HFD_PASS_DELETE:
-        request_delete(k, own);
-        break;
-    case HFD_PASS_LIST_POOLS:
-        request_pools(k, own);
-        break;
-    case HFD_PASS_REPORTS_FIRST:
-        request_reports(k, reports_part(k, k->m->worse));
-        break;
-    case HFD_PASS_LOOK_REST:
-        request_get(k, hfd_pass_first_unseen(k->m, &k->rows));
-        break;
-    case HFD_PASS_WRITE:
-        request_write(k, own);
-        break;
-    case HFD_PASS_REPORTS:
-        request_reports(k, reports_part(k, k->m->held));
-        break;
-    default: /* DONE */
-        break;
-    }
+    static void (*const by_phase[HFD_PASS_PHASE_COUNT])(struct request_maker *,
+                                                        const struct hfd_pass_part *) = {
+        [HFD_PASS_FIND] = request_find,
+        [HFD_PASS_FIND_NAME] = request_find_name,
+        [HFD_PASS_ASK_OWNER] = request_owner,
+        [HFD_PASS_CREATE] = request_post,
+        [HFD_PASS_LOOK] = request_get,
+        [HFD_PASS_DELETE] = request_delete,
+        [HFD_PASS_LIST_POOLS] = request_pools,
+        [HFD_PASS_REPORTS_FIRST] = request_reports_first,
+        [HFD_PASS_LOOK_REST] = request_rest,
+        [HFD_PASS_WRITE] = request_write,
+        [HFD_PASS_REPORTS] = request_other_reports,
+    };
+
+    if (by_phase[k->m->phase] != NULL)
+        by_phase[k->m->phase](k, own);
 }
 
 static void move_to(struct hfd_pass_memory *m, enum hfd_pass_phase to)

@@ -10,10 +10,12 @@
 #include "driver/base/trouble.h"
 #include "store/rows_remote.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-const struct hfd_remote_rules hfd_remote_rules = {
+static const struct hfd_remote_rules own_rules = {
     .due = hfd_remote_due,
     .hurry = hfd_remote_hurry,
     .pass_new = hfd_pass_new,
@@ -53,6 +55,56 @@ struct hfd_remote_slot {
     bool taken;                  /* an answer of this pass was taken */
     struct hfd_hold hold;        /* under which it began */
     bool lost;                   /* TAKING: the hold ended, and the answer was refused */
+};
+
+#define HFD_REMOTE_POLLS_MAX 256 /* in one transaction */
+
+/* Polls of clients, on their way into the store. One transaction at a time. */
+struct hfd_remote_polls {
+    struct hfd_job job; /* first member */
+    struct hfd_remote *remote;
+    bool out; /* with the store */
+    struct hfd_asked_id ids[HFD_REMOTE_POLLS_MAX];
+    size_t count;
+    int64_t older_us, now_us; /* wall clock */
+};
+
+struct hfd_remote {
+    unsigned magic;
+#define HFD_REMOTE_MAGIC 0x4e707e11u
+    struct hfd_sink sink;
+    struct hfd_remote_config config;
+    const struct hfd_remote_rules *rules;
+    struct hfd_remote_http *http;
+    struct hfd_asked *asked;
+    pthread_t thread;
+    atomic_bool stop, woken; /* any thread */
+
+    pthread_mutex_t lock;     /* of finished and state */
+    struct hfd_job *finished; /* jobs that the store has done, the newest list first */
+    struct hfd_remote_state state;
+
+    /* Only the thread uses the rest. */
+    struct hfd_store_reader *reader;
+    struct hfd_remote_slot *slots;
+    size_t slot_count, busy_slots;
+    size_t jobs_out; /* with the store */
+    struct hfd_remote_polls polls;
+    struct hfd_remote_call greeting; /* the request at the start */
+    struct hfd_hold hold;            /* of this replica, at the last look */
+    struct hfd_rate rate;
+    struct hfd_breaker breaker;
+    int bad; /* answers in a row that were not well */
+    bool ever_well;
+    bool may_be_due; /* something may be due */
+    int64_t due_us;  /* wall clock: when something will be due */
+    int64_t read_us; /* monotonic: when that was last read */
+    int64_t order;   /* of the last slot that became READY */
+    struct hfd_skip_list aside;
+    int64_t pause_until_us; /* monotonic: no work is begun before */
+    bool counted;
+    int64_t counted_us; /* monotonic */
+    bool cannot_read;   /* logged: what is due cannot be read */
 };
 
 /* The thread reads what is due this often at least: the wall clock may be set. */
@@ -687,8 +739,7 @@ static void remote_free(struct hfd_remote *r)
     free(r);
 }
 
-static hfd_rc remote_new(const struct hfd_remote_config *config,
-                         const struct hfd_remote_rules *rules, struct hfd_remote **out,
+static hfd_rc remote_new(const struct hfd_remote_config *config, struct hfd_remote **out,
                          struct hfd_err *err)
 {
     struct hfd_remote_http_config http = config->http;
@@ -703,7 +754,7 @@ static hfd_rc remote_new(const struct hfd_remote_config *config,
     *r = (struct hfd_remote){.magic = HFD_REMOTE_MAGIC,
                              .sink = {remote_on_posted},
                              .config = *config,
-                             .rules = rules,
+                             .rules = config->rules != NULL ? config->rules : &own_rules,
                              .may_be_due = true};
     (void)pthread_mutex_init(&r->lock, NULL);
     r->polls.remote = r;
@@ -727,11 +778,10 @@ static hfd_rc remote_new(const struct hfd_remote_config *config,
     return rc;
 }
 
-hfd_rc hfd_remote_start_with(const struct hfd_remote_config *config,
-                             const struct hfd_remote_rules *rules, struct hfd_remote **out,
-                             struct hfd_err *err)
+hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out,
+                        struct hfd_err *err)
 {
-    hfd_rc rc = remote_new(config, rules, out, err);
+    hfd_rc rc = remote_new(config, out, err);
 
     if (rc != HFD_OK)
         return rc;
@@ -758,12 +808,6 @@ void hfd_remote_stop(struct hfd_remote **remote)
     hfd_remote_http_wake(r->http);
     (void)pthread_join(r->thread, NULL);
     remote_free(r);
-}
-
-hfd_rc hfd_remote_start(const struct hfd_remote_config *config, struct hfd_remote **out,
-                        struct hfd_err *err)
-{
-    return hfd_remote_start_with(config, &hfd_remote_rules, out, err);
 }
 
 /* Reads what is due, and begins passes as far as slots and breaker allow. Thread: remote. */

@@ -36,15 +36,6 @@ bool hfd_wire_id_ok(hfd_slice id)
     return id.len > 0 && id.len <= HFD_WIRE_ID_MAX;
 }
 
-/* The text of a member; empty if it has another type. */
-static hfd_slice string_in(const json_t *obj, const char *key)
-{
-    const json_t *v = json_object_get(obj, key);
-
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
-                             : HFD_SLICE("");
-}
-
 static hfd_rc take_text(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, struct hfd_err *err)
 {
     *out = hfd_arena_dup(mem, text);
@@ -54,7 +45,7 @@ static hfd_rc take_text(hfd_slice text, struct hfd_arena *mem, hfd_slice *out, s
 /* 0 = no time, or one that cannot be read. */
 static int64_t time_in(const json_t *obj, const char *key)
 {
-    const hfd_slice text = string_in(obj, key);
+    const hfd_slice text = hfd_json_text(obj, key);
     int64_t at_us;
 
     return text.len > 0 && hfd_time_parse(text, &at_us, NULL) == HFD_OK ? at_us : 0;
@@ -105,16 +96,16 @@ static int64_t generation_in(const json_t *obj, const char *key)
 static bool read_condition(const json_t *v, bool of_report, struct hfd_arena *mem,
                            struct hfd_condition *c)
 {
-    const hfd_slice type = string_in(v, "type");
+    const hfd_slice type = hfd_json_text(v, "type");
 
     *c = (struct hfd_condition){
         .type = hfd_arena_dup(mem, type),
-        .reason = hfd_arena_dup(mem, string_in(v, "reason")),
-        .message = hfd_arena_dup(mem, string_in(v, "message")),
+        .reason = hfd_arena_dup(mem, hfd_json_text(v, "reason")),
+        .message = hfd_arena_dup(mem, hfd_json_text(v, "message")),
         .last_transition_us = time_in(v, "last_transition_time"),
     };
     if (type.len == 0 || type.len > TYPE_MAX_BYTES ||
-        !hfd_status_parse(string_in(v, "status"), &c->status))
+        !hfd_status_parse(hfd_json_text(v, "status"), &c->status))
         return false;
     if (of_report)
         return true;
@@ -180,9 +171,9 @@ static hfd_rc read_labels(const json_t *doc, struct hfd_arena *mem, struct hfd_w
     hfd_rc rc = object_in(doc, "labels", &labels, err);
 
     if (rc == HFD_OK)
-        rc = take_text(string_in(labels, HFD_GURESID_LABEL), mem, &out->guresid, err);
+        rc = take_text(hfd_json_text(labels, HFD_GURESID_LABEL), mem, &out->guresid, err);
     if (rc == HFD_OK)
-        rc = take_text(string_in(labels, HFD_OWNER_LABEL), mem, &out->made_by, err);
+        rc = take_text(hfd_json_text(labels, HFD_OWNER_LABEL), mem, &out->made_by, err);
     if (rc != HFD_OK)
         return rc;
     if (json_object_get(labels, HFD_OWNER_LABEL) == NULL)
@@ -222,20 +213,21 @@ static hfd_rc read_audit(const json_t *doc, struct hfd_arena *mem, struct hfd_wi
 
     out->created_us = time_in(doc, "created_time");
     out->updated_us = time_in(doc, "updated_time");
-    out->deleting = string_in(doc, "deleted_time").len > 0;
+    out->deleting = hfd_json_text(doc, "deleted_time").len > 0;
     out->deleted_us = out->deleting ? time_in(doc, "deleted_time") : 0;
     if (out->deleting && out->deleted_us == 0)
         out->deleted_us = 1; /* a time that cannot be read */
-    rc = take_text(string_in(doc, "created_by"), mem, &out->created_by, err);
+    rc = take_text(hfd_json_text(doc, "created_by"), mem, &out->created_by, err);
     if (rc == HFD_OK)
-        rc = take_text(string_in(doc, "updated_by"), mem, &out->updated_by, err);
-    return rc == HFD_OK ? take_text(string_in(doc, "deleted_by"), mem, &out->deleted_by, err) : rc;
+        rc = take_text(hfd_json_text(doc, "updated_by"), mem, &out->updated_by, err);
+    return rc == HFD_OK ? take_text(hfd_json_text(doc, "deleted_by"), mem, &out->deleted_by, err)
+                        : rc;
 }
 
 static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_arena *mem,
                             struct hfd_wire_resource *out, struct hfd_err *err)
 {
-    const hfd_slice told = string_in(doc, "kind");
+    const hfd_slice told = hfd_json_text(doc, "kind");
     json_t *owner;
     hfd_rc rc = object_in(doc, "owner_references", &owner, err);
 
@@ -244,19 +236,19 @@ static hfd_rc read_identity(const json_t *doc, enum hfd_kind kind, struct hfd_ar
     if (told.len > 0 && !hfd_slice_is(told, hfd_kind_name(kind)))
         return hfd_fail(err, HFD_MALFORMED, "expected kind %s, got another kind",
                         hfd_kind_name(kind));
-    if (!hfd_wire_id_ok(string_in(doc, "id")))
+    if (!hfd_wire_id_ok(hfd_json_text(doc, "id")))
         return hfd_fail(err, HFD_MALFORMED, "it has no id of letters, digits and hyphens");
     out->generation = generation_in(doc, "generation");
     if (out->generation < 1)
         return hfd_fail(err, HFD_MALFORMED, "it has no generation");
-    rc = take_text(string_in(doc, "id"), mem, &out->id, err);
+    rc = take_text(hfd_json_text(doc, "id"), mem, &out->id, err);
     if (rc == HFD_OK)
-        rc = take_text(string_in(doc, "name"), mem, &out->name, err);
+        rc = take_text(hfd_json_text(doc, "name"), mem, &out->name, err);
     if (rc == HFD_OK && hfd_name_check(kind, out->name, NULL) != HFD_OK)
         return hfd_fail(err, HFD_MALFORMED, "its name is not a name of HyperFleet");
     if (rc == HFD_OK)
-        rc = take_text(hfd_wire_id_ok(string_in(owner, "id")) ? string_in(owner, "id")
-                                                              : HFD_SLICE(""),
+        rc = take_text(hfd_wire_id_ok(hfd_json_text(owner, "id")) ? hfd_json_text(owner, "id")
+                                                                  : HFD_SLICE(""),
                        mem, &out->owner_id, err);
     return rc;
 }
@@ -349,7 +341,7 @@ static hfd_rc count_objects(const json_t *data, struct hfd_arena *mem, hfd_slice
 hfd_rc hfd_wire_report_read(json_t *doc, struct hfd_arena *mem, struct hfd_report_row *row,
                             hfd_slice *secrets, struct hfd_err *err)
 {
-    const hfd_slice adapter = string_in(doc, "adapter");
+    const hfd_slice adapter = hfd_json_text(doc, "adapter");
     struct conditions_of cs = {.report = true};
     json_t *data, *metadata;
     hfd_rc rc;
@@ -394,18 +386,18 @@ static void read_problem(const json_t *doc, struct hfd_buf *words, struct hfd_ar
                          struct hfd_wire_problem *out)
 {
     const json_t *errors = json_object_get(doc, "errors");
-    const hfd_slice detail = string_in(doc, "detail"), code = string_in(doc, "code");
+    const hfd_slice detail = hfd_json_text(doc, "detail"), code = hfd_json_text(doc, "code");
 
     out->no_route = hfd_slice_is(code, "HYPERFLEET-NTF-000") ||
                     hfd_slice_starts(detail, HFD_SLICE("The requested resource '"));
     out->status = json_integer_value(json_object_get(doc, "status"));
     out->code = hfd_arena_show(mem, code, CODE_MAX_BYTES);
-    add_words(words, "; ", detail.len > 0 ? detail : string_in(doc, "title"));
+    add_words(words, "; ", detail.len > 0 ? detail : hfd_json_text(doc, "title"));
     for (size_t i = 0; i < json_array_size(errors) && i < ERRORS_MAX; i++) {
         const json_t *e = json_array_get(errors, i);
 
-        add_words(words, "; ", string_in(e, "field"));
-        add_words(words, ": ", string_in(e, "message"));
+        add_words(words, "; ", hfd_json_text(e, "field"));
+        add_words(words, ": ", hfd_json_text(e, "message"));
     }
 }
 

@@ -11,6 +11,7 @@
 #include "driver/kube/transfer.h"
 
 #define PATH_MAX_BYTES 8192
+#define HEADERS_MAX_BYTES 65536
 #define STEP_US HFD_US_PER_S
 #define MEM_MAX_BYTES ((size_t)4 << 20)
 #define PAGES_MAX 500 /* of one list; each has at most answer_max_bytes */
@@ -24,28 +25,26 @@
 hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct hfd_kube **out,
                      struct hfd_err *err)
 {
-    struct hfd_kube *k;
+    struct hfd_kube *k = calloc(1, sizeof(*k));
     hfd_rc rc;
 
-    *out = NULL;
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return hfd_fail(err, HFD_NOMEM, "libcurl does not start");
-    k = calloc(1, sizeof(*k));
-    if (k == NULL) {
-        curl_global_cleanup();
+    *out = k;
+    if (k == NULL)
         return hfd_fail_nomem(err, "open a Kubernetes client");
-    }
     k->magic = HFD_KUBE_MAGIC;
     k->config = *config;
     k->seen = config->access->seen;
+    k->server = (struct hfd_http_server){.connect_timeout_us = config->connect_timeout_us,
+                                         .head_max_bytes = HEADERS_MAX_BYTES,
+                                         .answer_max_bytes = config->answer_max_bytes,
+                                         .ca = &k->credentials.of[HFD_KUBE_CA].text,
+                                         .cert = &k->credentials.of[HFD_KUBE_CERT].text,
+                                         .key = &k->credentials.of[HFD_KUBE_KEY].text,
+                                         .token = &k->credentials.of[HFD_KUBE_TOKEN].text};
     hfd_arena_init(&k->mem, MEM_MAX_BYTES);
     rc = hfd_kube_credentials_open(&k->credentials, config->access, err);
-    if (rc == HFD_OK) {
-        k->multi = curl_multi_init();
-        if (k->multi == NULL)
-            rc = hfd_fail_nomem(err, "open a Kubernetes client");
-    }
-    *out = k;
+    if (rc == HFD_OK)
+        rc = hfd_http_client_open(config->clock, 0, &k->client, err);
     if (rc != HFD_OK)
         hfd_kube_close(out);
     return rc;
@@ -59,14 +58,11 @@ void hfd_kube_close(struct hfd_kube **kube)
     if (k == NULL)
         return;
     HFD_CHECK_OBJ(k, HFD_KUBE_MAGIC);
-    HFD_ASSERT(k->transfers == 0);
-    if (k->multi != NULL)
-        (void)curl_multi_cleanup(k->multi);
+    hfd_http_client_close(&k->client);
     hfd_kube_credentials_close(&k->credentials);
     hfd_arena_fini(&k->mem);
     k->magic = 0;
     free(k);
-    curl_global_cleanup();
 }
 
 void hfd_kube_stop(struct hfd_kube *k)
@@ -134,7 +130,7 @@ void hfd_kube_refresh(struct hfd_kube *k)
 void hfd_kube_wake(struct hfd_kube *k)
 {
     atomic_store(&k->woken, true);
-    (void)curl_multi_wakeup(k->multi);
+    hfd_http_client_wake(k->client);
 }
 
 void hfd_kube_run(struct hfd_kube *k, int64_t wait_us)
@@ -142,7 +138,7 @@ void hfd_kube_run(struct hfd_kube *k, int64_t wait_us)
     if (atomic_exchange(&k->woken, false))
         wait_us = 0;
     hfd_kube_refresh(k);
-    hfd_kube_transfers_run(k, wait_us);
+    (void)hfd_http_client_run(k->client, wait_us);
 }
 
 /* ---- paths ---- */
@@ -210,7 +206,7 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
         if (atomic_load(&k->stopped))
             rc = hfd_fail(err, HFD_BUSY, "the client of the Kubernetes API server is stopping");
         else
-            hfd_kube_transfers_run(k, STEP_US);
+            (void)hfd_http_client_run(k->client, STEP_US);
     }
     if (rc == HFD_OK)
         rc = hfd_kube_transfer_result(t, err);
@@ -353,7 +349,7 @@ static hfd_rc pace(struct hfd_kube *k, int pages, struct hfd_err *err)
         return hfd_fail(err, HFD_TOO_LARGE, "the API server's list has more than %d pages",
                         PAGES_MAX);
     while (left_us > 0 && !atomic_load(&k->stopped)) {
-        hfd_kube_transfers_run(k, left_us);
+        (void)hfd_http_client_run(k->client, left_us);
         left_us = until_us - hfd_clock_mono_us(&hfd_clock_system);
     }
     return HFD_OK;

@@ -4,8 +4,7 @@
 
 #include <stdatomic.h>
 
-#include <curl/curl.h>
-
+#include "driver/base/http_client.h"
 #include "driver/kube/client.h"
 #include "driver/kube/credential.h"
 
@@ -18,8 +17,8 @@ struct hfd_kube {
     struct stat seen; /* of the kubeconfig, before the last attempt to read it */
     unsigned era;     /* counts the kubeconfigs that were read */
     struct hfd_kube_credentials credentials;
-    CURLM *multi;
-    size_t transfers;
+    struct hfd_http_server server; /* without the time of an exchange */
+    struct hfd_http_client *client;
     bool refused_token; /* the server answered 401: the file may have a new token */
     atomic_bool stopped, woken, reload;
 };
@@ -38,17 +37,10 @@ struct hfd_kube_transfer {
     bool (*on_bytes)(void *ctx, hfd_slice bytes);
     void *ctx;
 
-    CURL *easy; /* NULL = not under way */
-    struct curl_slist *headers;
-    struct hfd_buf answer;
-    int64_t retry_after_us;
-    size_t header_bytes;
-    bool done, counted;
-    CURLcode code;
-    int status;
-    char type[HFD_PEER_TYPE_MAX]; /* of the body */
-    const char *refused;          /* why the rest is not read; static */
-    char curl_says[CURL_ERROR_SIZE];
+    bool began, done, counted; /* began: until it is freed */
+    struct hfd_http_server server;
+    struct hfd_http_call call;
+    struct hfd_http_answer answer;
 };
 
 /**
@@ -66,7 +58,4 @@ HFD_MUST_CHECK hfd_rc hfd_kube_transfer_answer(const struct hfd_kube_transfer *t
 /** Makes the failure of one that is done and has no whole answer. @return HFD_OK if it has one */
 HFD_MUST_CHECK hfd_rc hfd_kube_transfer_result(const struct hfd_kube_transfer *t,
                                                struct hfd_err *err);
-/** Carries on with all exchanges, and waits for up to wait_us for one to move. */
-void hfd_kube_transfers_run(struct hfd_kube *kube, int64_t wait_us);
-
 #endif

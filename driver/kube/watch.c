@@ -207,15 +207,15 @@ static hfd_rc judge_end(struct hfd_kube_watch *w, struct hfd_err *err)
     const bool forgive = w->too_old && !w->forgiven;
 
     w->forgiven = !sound && (w->forgiven || w->too_old);
-    if (w->why == NULL && t->code != CURLE_OK)
+    if (w->why == NULL && t->answer.rc != HFD_OK)
         return hfd_kube_transfer_result(t, err);
     if (sound || forgive)
         return HFD_OK;
     if (w->why != NULL)
         return hfd_fail(err, HFD_TIMEOUT, "the watch was ended: %s", w->why);
     return hfd_fail(err, HFD_TIMEOUT, "the API server ended the watch after %lld ms (%d, %s)",
-                    (long long)(age_us(w) / 1000), t->status,
-                    t->type[0] != '\0' ? t->type : "no content type");
+                    (long long)(age_us(w) / 1000), t->answer.status,
+                    t->answer.type[0] != '\0' ? t->answer.type : "no content type");
 }
 
 /* Ends a stream that is done. A status other than 200 becomes the answer. */
@@ -225,13 +225,14 @@ static hfd_rc close_stream(struct hfd_kube_watch *w, struct hfd_kube_answer *ans
     struct hfd_kube_transfer *t = &w->stream;
     hfd_rc rc = HFD_OK;
 
-    w->too_old = w->too_old || t->status == 410;
-    if (t->code == CURLE_OK && t->status != 200 && (t->status != 410 || w->forgiven))
+    w->too_old = w->too_old || t->answer.status == 410;
+    if (t->answer.rc == HFD_OK && t->answer.status != 200 &&
+        (t->answer.status != 410 || w->forgiven))
         rc = hfd_kube_transfer_answer(t, answer, err);
     else
         rc = judge_end(w, err);
     /* An API server that cannot read the version answers 500: a list gives a new one. */
-    w->expired = w->expired || w->too_old || t->status != 200;
+    w->expired = w->expired || w->too_old || t->answer.status != 200;
     hfd_kube_transfer_fini(t);
     return rc;
 }
@@ -306,7 +307,7 @@ bool hfd_kube_watch_is_sound(const struct hfd_kube_watch *w)
 
 bool hfd_kube_watch_is_open(const struct hfd_kube_watch *w)
 {
-    return w->stream.easy != NULL && !w->stream.done;
+    return w->stream.began && !w->stream.done;
 }
 
 hfd_rc hfd_kube_watch_step(struct hfd_kube_watch *w, struct hfd_kube_answer *answer,
@@ -316,13 +317,13 @@ hfd_rc hfd_kube_watch_step(struct hfd_kube_watch *w, struct hfd_kube_answer *ans
 
     HFD_CHECK_OBJ(w, WATCH_MAGIC);
     *answer = (struct hfd_kube_answer){0};
-    if (w->stream.easy != NULL && w->era != w->kube->era) { /* perhaps of another server */
+    if (w->stream.began && w->era != w->kube->era) { /* perhaps of another server */
         hfd_kube_transfer_fini(&w->stream);
         w->expired = true;
     }
     if (hfd_kube_watch_is_open(w))
         return HFD_OK;
-    if (w->stream.easy != NULL)
+    if (w->stream.began)
         rc = close_stream(w, answer, err);
     if (rc != HFD_OK || answer->status != 0)
         return rc;

@@ -2,9 +2,8 @@
 #include "handlers/auth/trust.h"
 
 #include "driver/base/arena.h"
-#include "driver/base/clock.h"
-#include "driver/base/curlx.h"
 #include "driver/base/file.h"
+#include "driver/base/http_client.h"
 #include "driver/base/log.h"
 #include "driver/base/url.h"
 #include "driver/base/yamlx.h"
@@ -344,21 +343,22 @@ hfd_rc hfd_trust_check(const struct hfd_trust *trust, const struct hfd_keyset *o
 #define WANTED_US (60 * HFD_US_PER_S)
 #define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
 #define TIMEOUT_US (10 * HFD_US_PER_S)
-#define US_PER_MS 1000
 
 /* The source of one set of keys. */
 struct source {
     const char *path; /* a file; NULL = it is a URL */
     const char *url;
-    const char *ca_file;      /* of the URL; NULL = the authorities of the system */
     struct stat seen;         /* of the file */
     struct hfd_jwk_list keys; /* of the URL: those of the last good answer; under lock */
     /* For the thread that fetches: */
-    CURL *easy;                    /* a request under way; NULL = none */
-    struct hfd_buf incoming, text; /* text: the last good answer */
-    int64_t due_us;                /* mono */
-    int64_t fetched_us;            /* mono: the last attempt; 0 = never */
-    bool failing;                  /* the log says so */
+    struct hfd_signers *signers;
+    struct hfd_http_server server;
+    struct hfd_http_call call;
+    struct hfd_http_answer answer;
+    struct hfd_buf text; /* the last good answer */
+    int64_t due_us;      /* mono */
+    int64_t fetched_us;  /* mono: the last attempt; 0 = never */
+    bool failing;        /* the log says so */
 };
 
 struct hfd_signers {
@@ -367,7 +367,8 @@ struct hfd_signers {
     struct hfd_issuer_list issuers;
     struct source *sources; /* the Operator's keys, then the issuers */
     size_t count;
-    CURLM *multi; /* of the thread that fetches */
+    struct hfd_http_client *client; /* of the thread that fetches, like changed */
+    bool changed;                   /* there are other keys than before */
     pthread_mutex_t lock;
     bool fresh; /* under lock: there are keys that no trust has */
 };
@@ -479,7 +480,11 @@ static hfd_rc list_sources(struct hfd_signers *s, struct hfd_err *err)
         const struct hfd_issuer *issuer = i < operators ? NULL : &s->issuers.items[i - operators];
         struct source *source = &s->sources[i];
 
-        *source = (struct source){.path = NULL};
+        *source = (struct source){.signers = s,
+                                  .server = {.connect_timeout_us = CONNECT_TIMEOUT_US,
+                                             .timeout_us = TIMEOUT_US,
+                                             .answer_max_bytes = HFD_JWKS_MAX_BYTES,
+                                             .closes = true}};
         hfd_buf_init(&source->text, HFD_JWKS_MAX_BYTES);
         if (issuer == NULL)
             source->path = s->config.operator_keys[i];
@@ -488,7 +493,7 @@ static hfd_rc list_sources(struct hfd_signers *s, struct hfd_err *err)
         else
             source->url = issuer->jwk_cert_url.p;
         if (issuer != NULL && issuer->ca_file.len > 0)
-            source->ca_file = issuer->ca_file.p;
+            source->server.ca_file = issuer->ca_file.p;
         if (source->path != NULL)
             (void)is_changed(source);
     }
@@ -521,13 +526,10 @@ hfd_rc hfd_signers_open(const struct hfd_signers_config *config, struct hfd_sign
 }
 
 /* Ends a request, done or not. */
-static void drop_request(struct hfd_signers *s, struct source *source)
+static void drop_request(struct source *source)
 {
-    if (source->easy != NULL)
-        (void)curl_multi_remove_handle(s->multi, source->easy);
-    curl_easy_cleanup(source->easy);
-    source->easy = NULL;
-    hfd_buf_fini(&source->incoming);
+    hfd_http_call_end(&source->call);
+    hfd_http_answer_fini(&source->answer);
 }
 
 void hfd_signers_free(struct hfd_signers *s)
@@ -535,11 +537,11 @@ void hfd_signers_free(struct hfd_signers *s)
     if (s == NULL)
         return;
     for (size_t i = 0; i < s->count; i++) {
-        drop_request(s, &s->sources[i]);
+        drop_request(&s->sources[i]);
         hfd_buf_fini(&s->sources[i].text);
         hfd_jwk_list_fini(&s->sources[i].keys);
     }
-    (void)curl_multi_cleanup(s->multi);
+    hfd_http_client_close(&s->client);
     pthread_mutex_destroy(&s->lock);
     hfd_arena_fini(&s->mem);
     free(s);
@@ -552,82 +554,41 @@ bool hfd_signers_any(const struct hfd_signers *s)
 
 hfd_rc hfd_signers_prepare(struct hfd_signers *s, struct hfd_err *err)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && s->multi == NULL)
-        s->multi = curl_multi_init();
-    return s->multi != NULL ? HFD_OK : hfd_fail_nomem(err, "set up the keys of issuers");
+    return s->client != NULL ? HFD_OK : hfd_http_client_open(&hfd_clock_system, 0, &s->client, err);
 }
 
 /* ---- fetching ---- */
 
-static size_t on_body(char *data, size_t size, size_t count, void *ctx)
-{
-    struct hfd_buf *b = ctx;
-
-    hfd_buf_add(b, (hfd_slice){data, size * count});
-    return b->rc == HFD_OK ? size * count : 0;
-}
-
-static CURLcode set_up(struct source *source)
-{
-    const struct hfd_curlx_limits limits = {.connect_timeout_us = CONNECT_TIMEOUT_US,
-                                            .timeout_us = TIMEOUT_US};
-    CURL *easy = source->easy;
-    CURLcode code = hfd_curlx_set_limits(easy, &limits);
-
-    HFD_CURLX_SET(code, easy, CURLOPT_URL, source->url);
-    if (source->ca_file != NULL) {
-        HFD_CURLX_SET(code, easy, CURLOPT_CAINFO, source->ca_file);
-        HFD_CURLX_SET(code, easy, CURLOPT_CAPATH, NULL); /* the directory of the system */
-    }
-    HFD_CURLX_SET(code, easy, CURLOPT_FORBID_REUSE, 1L);
-    HFD_CURLX_SET(code, easy, CURLOPT_PRIVATE, source);
-    HFD_CURLX_SET(code, easy, CURLOPT_WRITEFUNCTION, on_body);
-    HFD_CURLX_SET(code, easy, CURLOPT_WRITEDATA, &source->incoming);
-    return code;
-}
-
-static bool begin(struct hfd_signers *s, struct source *source)
-{
-    source->fetched_us = mono_us();
-    source->due_us = source->fetched_us + RETRY_US;
-    hfd_buf_init(&source->incoming, HFD_JWKS_MAX_BYTES);
-    source->easy = curl_easy_init();
-    return source->easy != NULL && set_up(source) == CURLE_OK &&
-           curl_multi_add_handle(s->multi, source->easy) == CURLM_OK;
-}
-
 /* Judges an answer. @param keys  gives; those in it */
-static hfd_rc read_answer(const struct source *source, CURLcode code, struct hfd_jwk_list *keys,
+static hfd_rc read_answer(const struct source *source, struct hfd_jwk_list *keys,
                           struct hfd_err *err)
 {
-    const struct hfd_buf *body = &source->incoming;
+    const struct hfd_http_answer *a = &source->answer;
     struct hfd_err why;
-    long status = 0;
     hfd_rc rc;
 
-    (void)curl_easy_getinfo(source->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (body->rc == HFD_LIMIT)
-        return hfd_fail(err, HFD_IO, "%.120s: larger than %zu bytes", source->url, body->max_bytes);
-    if (code == CURLE_OUT_OF_MEMORY || body->rc == HFD_NOMEM)
+    if (a->body.rc == HFD_LIMIT)
+        return hfd_fail(err, HFD_IO, "%.120s: larger than %zu bytes", source->url,
+                        a->body.max_bytes);
+    if (a->rc == HFD_NOMEM)
         return hfd_fail_nomem(err, "fetch a document");
-    if (code != CURLE_OK)
-        return hfd_fail(err, HFD_IO, "%.120s: %s", source->url, curl_easy_strerror(code));
-    if (status != 200)
-        return hfd_fail(err, HFD_IO, "%.120s: expected status 200, got %ld", source->url, status);
-    rc = hfd_jwk_parse_set(hfd_buf_slice(body), keys, &why);
+    if (a->rc != HFD_OK)
+        return hfd_fail(err, HFD_IO, "%.120s: %s", source->url, a->why);
+    if (a->status != 200)
+        return hfd_fail(err, HFD_IO, "%.120s: expected status 200, got %d", source->url, a->status);
+    rc = hfd_jwk_parse_set(hfd_buf_slice(&a->body), keys, &why);
     return rc == HFD_OK ? rc : hfd_fail(err, rc, "%.120s: %.120s", source->url, why.msg);
 }
 
-/*
- * Takes an answer up, with its keys ready for use: a large set takes time.
- * @return true if there are other keys than before
- */
-static bool finish(struct hfd_signers *s, struct source *source, CURLcode code)
+/* Takes an answer up, with its keys ready for use: a large set takes time. */
+static void finish(void *ctx)
 {
+    struct source *source = ctx;
+    struct hfd_signers *s = source->signers;
     struct hfd_jwk_list keys = {.count = 0}, before;
     struct hfd_err err = {0};
-    const hfd_rc rc = read_answer(source, code, &keys, &err);
-    const bool changed = rc == HFD_OK && !hfd_slice_eq(hfd_buf_slice(&source->incoming),
+    const hfd_rc rc = read_answer(source, &keys, &err);
+    const bool changed = rc == HFD_OK && !hfd_slice_eq(hfd_buf_slice(&source->answer.body),
                                                        hfd_buf_slice(&source->text));
 
     source->due_us = mono_us() + (rc == HFD_OK ? FETCH_US : RETRY_US);
@@ -640,8 +601,8 @@ static bool finish(struct hfd_signers *s, struct source *source, CURLcode code)
     source->failing = rc != HFD_OK;
     if (changed) {
         hfd_buf_fini(&source->text);
-        source->text = source->incoming;
-        hfd_buf_init(&source->incoming, 0);
+        source->text = source->answer.body;
+        source->answer.body = (struct hfd_buf){0};
         pthread_mutex_lock(&s->lock);
         before = source->keys;
         source->keys = keys;
@@ -650,43 +611,45 @@ static bool finish(struct hfd_signers *s, struct source *source, CURLcode code)
         keys = before;
     }
     hfd_jwk_list_fini(&keys);
-    drop_request(s, source);
-    return changed;
+    drop_request(source);
+    s->changed = s->changed || changed;
+}
+
+static void begin(struct hfd_signers *s, struct source *source)
+{
+    source->fetched_us = mono_us();
+    source->due_us = source->fetched_us + RETRY_US;
+    source->call = (struct hfd_http_call){.server = &source->server,
+                                          .method = "GET",
+                                          .url = {hfd_slice_of(source->url)},
+                                          .done = finish,
+                                          .ctx = source,
+                                          .answer = &source->answer};
+    (void)!hfd_http_call_start(s->client, &source->call);
 }
 
 static bool is_due(const struct source *source, bool wanted)
 {
     const int64_t now_us = mono_us();
 
-    return source->easy == NULL && (source->fetched_us == 0 || now_us >= source->due_us ||
-                                    (wanted && now_us - source->fetched_us >= WANTED_US));
+    return !hfd_http_call_is_open(&source->call) &&
+           (source->fetched_us == 0 || now_us >= source->due_us ||
+            (wanted && now_us - source->fetched_us >= WANTED_US));
 }
 
 bool hfd_signers_fetch(struct hfd_signers *s, bool wanted, int64_t max_us)
 {
-    bool changed = false;
-    const CURLMsg *message;
-    int left;
-
+    s->changed = false;
     for (size_t i = 0; i < s->count; i++)
-        if (s->sources[i].url != NULL && is_due(&s->sources[i], wanted) &&
-            !begin(s, &s->sources[i]))
-            drop_request(s, &s->sources[i]);
-    (void)curl_multi_perform(s->multi, &left);
-    while ((message = curl_multi_info_read(s->multi, &left)) != NULL) {
-        struct source *source = NULL;
-
-        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &source);
-        changed = finish(s, source, message->data.result) || changed;
-    }
-    if (!changed)
-        (void)curl_multi_poll(s->multi, NULL, 0, (int)(max_us / US_PER_MS), NULL);
-    return changed;
+        if (s->sources[i].url != NULL && is_due(&s->sources[i], wanted))
+            begin(s, &s->sources[i]);
+    (void)hfd_http_client_run(s->client, max_us);
+    return s->changed;
 }
 
 void hfd_signers_wake(struct hfd_signers *s)
 {
-    (void)curl_multi_wakeup(s->multi);
+    hfd_http_client_wake(s->client);
 }
 
 /* ---- looking ---- */

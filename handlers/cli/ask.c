@@ -4,45 +4,30 @@
 #include "driver/base/file.h"
 #include "handlers/auth/token.h"
 
-#include <curl/curl.h>
 #include <sodium.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#define TIMEOUT_S 10L
+#define TIMEOUT_US (10 * HFD_US_PER_S)
 #define URL_MAX 512
 #define TARGET_TIMEOUT_US (INT64_C(60) * HFD_US_PER_S)
 
-static size_t on_body(char *data, size_t size, size_t count, void *ctx)
-{
-    struct hfd_buf *b = ctx;
-
-    hfd_buf_add(b, (hfd_slice){data, size * count});
-    return b->rc == HFD_OK ? size * count : 0;
-}
-
-/* Returns the header with the token of the running server; NULL if there is none. */
-static struct curl_slist *login(struct hfd_settings *s)
+/* Reads the token of the running server; empty if there is none. */
+static void login(struct hfd_settings *s, struct hfd_secret *token)
 {
     const char *path = hfd_cli_local_token_path(s);
-    struct curl_slist *headers = NULL;
     struct hfd_buf text;
-    char line[128];
-    hfd_slice token;
 
     if (path == NULL)
-        return NULL;
+        return;
     hfd_buf_init(&text, 256);
     if (hfd_file_read_own(path, "local token", &text, NULL) == HFD_OK &&
-        text.len == HFD_TOKEN_CHARS + 1) {
-        token = (hfd_slice){text.p, HFD_TOKEN_CHARS};
-        (void)snprintf(line, sizeof(line), "Authorization: Bearer %.*s", HFD_SLICE_FMT(token));
-        headers = hfd_token_is(token) ? curl_slist_append(NULL, line) : NULL;
-        sodium_memzero(line, sizeof(line));
+        text.len == HFD_TOKEN_CHARS + 1 && hfd_token_is((hfd_slice){text.p, HFD_TOKEN_CHARS}) &&
+        hfd_secret_init(token, HFD_TOKEN_CHARS, NULL) == HFD_OK)
+        memcpy(token->p, text.p, HFD_TOKEN_CHARS);
+    if (text.p != NULL)
         sodium_memzero(text.p, text.len);
-    }
     hfd_buf_fini(&text);
-    return headers;
 }
 
 static hfd_slice address_of(const struct hfd_settings *s, enum hfd_listener l)
@@ -77,53 +62,44 @@ static void format_url(const struct hfd_settings *s, hfd_slice address, const ch
 /*
  * The name in the certificate is that of the network, not of loopback, and its authority may be
  * unknown here. So the key is compared instead.
+ * @param token  NULL = any certificate will do
  */
-static bool set_tls(CURL *curl, const struct hfd_settings *s, bool pinned)
+static bool ask(const struct hfd_settings *s, const char *path, const struct hfd_secret *token,
+                struct hfd_buf *body, const char **why)
 {
-    char pin[HFD_TLS_PIN_MAX];
+    char url[URL_MAX], pin[HFD_TLS_PIN_MAX];
+    struct hfd_http_server server = {.connect_timeout_us = TIMEOUT_US,
+                                     .timeout_us = TIMEOUT_US,
+                                     .answer_max_bytes = body->max_bytes,
+                                     .token = token,
+                                     .socket_path = socket_path(s->ops_listen),
+                                     .any_certificate = token == NULL};
+    struct hfd_http_answer answer = {.why = "out of memory"};
+    struct hfd_http_call call = {
+        .server = &server, .method = "GET", .url = {HFD_SLICE_NONE}, .answer = &answer};
+    struct hfd_http_client *client;
+    bool answered;
 
-    if (s->tls_cert_file.len == 0)
-        return true;
-    return curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L) == CURLE_OK &&
-           curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L) == CURLE_OK &&
-           (!pinned || (hfd_tls_pin(s, pin, NULL) == HFD_OK &&
-                        curl_easy_setopt(curl, CURLOPT_PINNEDPUBLICKEY, pin) == CURLE_OK));
-}
-
-struct question {
-    const char *path;
-    struct curl_slist *headers;
-    bool pinned; /* to a server with the key of tls.cert_file only */
-};
-
-static bool ask(const struct hfd_settings *s, const struct question *q, struct hfd_buf *body,
-                const char **why)
-{
-    CURL *curl = curl_easy_init();
-    CURLcode code = CURLE_OUT_OF_MEMORY;
-    char url[URL_MAX];
-    long status = 0;
-
-    format_url(s, s->ops_listen, q->path, url);
-    if (curl != NULL && !set_tls(curl, s, q->pinned)) {
-        curl_easy_cleanup(curl);
-        *why = "the certificate of tls.cert_file cannot be read";
-        return false;
+    if (token != NULL && s->tls_cert_file.len > 0) {
+        if (hfd_tls_pin(s, pin, NULL) != HFD_OK) {
+            *why = "the certificate of tls.cert_file cannot be read";
+            return false;
+        }
+        server.pin = pin;
     }
-    if (curl != NULL && curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path(s->ops_listen)) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT, TIMEOUT_S) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, q->headers) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-        curl_easy_setopt(curl, CURLOPT_WRITEDATA, body) == CURLE_OK)
-        code = curl_easy_perform(curl);
-    if (code == CURLE_OK)
-        code = curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_cleanup(curl);
-    *why = code != CURLE_OK ? curl_easy_strerror(code) : "it did not answer 200";
-    return code == CURLE_OK && status == 200;
+    format_url(s, s->ops_listen, path, url);
+    call.url[0] = hfd_slice_of(url);
+    if (hfd_http_client_open(&hfd_clock_system, 0, &client, NULL) == HFD_OK &&
+        hfd_http_call_start(client, &call))
+        while (hfd_http_call_is_open(&call) && hfd_http_client_run(client, TIMEOUT_US))
+            continue;
+    hfd_http_call_end(&call);
+    hfd_http_client_close(&client);
+    hfd_buf_add(body, hfd_buf_slice(&answer.body));
+    answered = answer.rc == HFD_OK && answer.status == 200;
+    *why = answer.rc == HFD_OK && answer.status != 0 ? "it did not answer 200" : answer.why;
+    hfd_http_answer_fini(&answer);
+    return answered;
 }
 
 /*
@@ -156,19 +132,20 @@ static void find_server(struct hfd_settings *s)
 
 bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why)
 {
-    const struct question q = {.path = path, .headers = login(s), .pinned = true};
+    struct hfd_secret token = {0};
     bool answered;
 
+    login(s, &token);
     find_server(s);
-    answered = ask(s, &q, body, why);
-    curl_slist_free_all(q.headers);
+    answered = ask(s, path, &token, body, why);
+    hfd_secret_fini(&token);
     return answered;
 }
 
 bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
                         const char **why)
 {
-    return ask(s, &(struct question){.path = path}, body, why);
+    return ask(s, path, NULL, body, why);
 }
 
 hfd_rc hfd_cli_find(struct hfd_settings *s, enum hfd_listener l, struct hfd_cli_server *out,

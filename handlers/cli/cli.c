@@ -49,7 +49,7 @@ enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_e
                         err->msg);
 }
 
-enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_client_answer *answer,
+enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_http_answer *answer,
                               bool has_token)
 {
     const char *message = NULL;

@@ -107,12 +107,12 @@ enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char
 /** The same with the message of an error. @return INTERNAL (NOMEM); USAGE for other results */
 enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_err *err);
 
-struct hfd_client_answer;
+struct hfd_http_answer;
 /**
  * Fails as the ops listener of a server answers with another status than 200.
  * @return CUT_SHORT
  */
-enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_client_answer *answer,
+enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_http_answer *answer,
                               bool has_token);
 
 /** Prints a message on stderr, in the same way. */

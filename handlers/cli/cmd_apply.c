@@ -436,13 +436,12 @@ static enum hfd_exit say_dry_run(const struct hfd_client_command *c, const char 
     char path[256];
     const struct hfd_client_request request = {.method = "POST", .path = path, .body = body};
     struct hfd_order_answer a = {.doc = NULL};
-    const struct hfd_client_batch batch = {&request, &a.http, 1};
     struct hfd_client_step step = {.request.id = id};
     struct hfd_err err;
     enum hfd_exit status;
 
     (void)snprintf(path, sizeof(path), "validate?id=%s", id);
-    hfd_client_send(c->http, &batch);
+    hfd_client_send(c->http, &request, &a.http, 1);
     if (a.http.status == 0) {
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, c->name, "%s cannot be reached: %s", c->target.url,
                               a.http.why);

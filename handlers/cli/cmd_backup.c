@@ -283,7 +283,7 @@ struct backup {
     int fd;                        /* of the part */
     int failed;                    /* errno of a write; 0 = none */
     struct hfd_meter meter;
-    struct hfd_client_answer answer; /* of the server */
+    struct hfd_http_answer answer; /* of the server */
     int64_t got_bytes;
 };
 
@@ -328,8 +328,8 @@ static bool take_piece(void *ctx, hfd_slice piece)
     int64_t total = 0;
 
     r->got_bytes += (int64_t)piece.len;
-    if (hfd_parse_i64(hfd_client_header(&r->answer, "Content-Length"), 0, INT64_MAX, &total,
-                      NULL) != HFD_OK)
+    if (hfd_parse_i64(hfd_http_header(&r->answer, "Content-Length"), 0, INT64_MAX, &total, NULL) !=
+        HFD_OK)
         total = 0;
     hfd_meter_set(&r->meter, &(struct hfd_meter_at){"receiving the copy", "MiB", r->got_bytes / MIB,
                                                     total / MIB});
@@ -369,11 +369,11 @@ static enum hfd_exit receive(struct backup *r, struct hfd_client_http *http,
 {
     const struct hfd_client_request get = {
         .method = "GET", .path = "admin/backup", .take = take_piece, .take_ctx = r};
-    const struct hfd_client_answer *answer = &r->answer;
+    const struct hfd_http_answer *answer = &r->answer;
     enum hfd_exit status = HFD_EXIT_OK;
 
     hfd_meter_set(&r->meter, &(struct hfd_meter_at){.what = "the server makes a copy"});
-    hfd_client_send(http, &(struct hfd_client_batch){&get, &r->answer, 1});
+    hfd_client_send(http, &get, &r->answer, 1);
     hfd_meter_clear(&r->meter);
     if (r->failed != 0)
         status = hfd_cli_fail(HFD_EXIT_DATA, "backup", "write %s: %s", part, strerror(r->failed));
@@ -381,7 +381,7 @@ static enum hfd_exit receive(struct backup *r, struct hfd_client_http *http,
         status = hfd_cli_fail(HFD_EXIT_ADDRESS, "backup", "%s: %s", config->url, answer->why);
     else if (answer->status != 200)
         status = hfd_cli_refused("backup", answer, config->token_file != NULL);
-    hfd_client_answer_fini(&r->answer);
+    hfd_http_answer_fini(&r->answer);
     return status;
 }
 

@@ -27,7 +27,6 @@
 #include "store/rows_fleet.h"
 #include "store/sqlite/folder.h"
 
-#include <curl/curl.h>
 #include <jansson.h>
 
 #include <sys/stat.h>
@@ -52,21 +51,21 @@ struct visit {
     char id[33];                  /* of no resource and no cluster */
 };
 
-static hfd_slice text_of(const struct hfd_client_answer *a)
+static hfd_slice text_of(const struct hfd_http_answer *a)
 {
     return hfd_buf_slice(&a->body);
 }
 
-static void get(struct hfd_client_http *http, const char *path, struct hfd_client_answer *out)
+static void get(struct hfd_client_http *http, const char *path, struct hfd_http_answer *out)
 {
     const struct hfd_client_request request = {.method = "GET", .path = path};
 
-    hfd_client_send(http, &(struct hfd_client_batch){&request, out, 1});
+    hfd_client_send(http, &request, out, 1);
 }
 
 /* ---- the way there ---- */
 
-static void say_tls(struct visit *v, const struct hfd_client_answer *a)
+static void say_tls(struct visit *v, const struct hfd_http_answer *a)
 {
     const int64_t left_us = a->expiry_us - hfd_clock_wall_us(&hfd_clock_system);
     char until[HFD_TIME_TEXT_MAX];
@@ -91,15 +90,11 @@ static void say_tls(struct visit *v, const struct hfd_client_answer *a)
 }
 
 /* The server's clock is in each answer, in whole seconds. */
-static void say_clock(struct visit *v, const struct hfd_client_answer *a, int64_t asked_us)
+static void say_clock(struct visit *v, const struct hfd_http_answer *a, int64_t asked_us)
 {
-    const hfd_slice date = hfd_client_header(a, "Date");
-    char text[64] = "";
-    const int64_t now_us = hfd_clock_wall_us(&hfd_clock_system);
-    int64_t at_s, off_s = 0;
+    const int64_t at_s = hfd_http_date_s(a), now_us = hfd_clock_wall_us(&hfd_clock_system);
+    int64_t off_s = 0;
 
-    (void)snprintf(text, sizeof(text), "%.*s", HFD_SLICE_FMT(date));
-    at_s = text[0] != '\0' ? (int64_t)curl_getdate(text, NULL) : -1;
     if (at_s < 0) {
         hfd_doctor_say(v->lines, "clock", false, "unknown: the answer has no date");
         return;
@@ -127,14 +122,14 @@ static bool look_at_schemas(struct visit *v, const char *path, const char *liste
 {
     const int64_t asked_us = hfd_clock_wall_us(&hfd_clock_system);
     const char *version = NULL;
-    struct hfd_client_answer a;
+    struct hfd_http_answer a;
     json_t *doc = NULL;
     bool ours;
 
     get(v->open, path, &a);
     if (a.status == 0) {
         hfd_doctor_say(v->lines, "server", false, "%s cannot be reached: %s", v->url, a.why);
-        hfd_client_answer_fini(&a);
+        hfd_http_answer_fini(&a);
         return false;
     }
     if (a.status == 200 && hfd_json_parse(text_of(&a), &doc, NULL) == HFD_OK)
@@ -155,7 +150,7 @@ static bool look_at_schemas(struct visit *v, const char *path, const char *liste
         say_clock(v, &a, asked_us);
     }
     json_decref(doc);
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return ours;
 }
 
@@ -175,7 +170,7 @@ static const struct probe {
 };
 
 /* Says which answers show that the token is good for something. */
-static void say_scopes(struct visit *v, const struct hfd_client_answer *answers)
+static void say_scopes(struct visit *v, const struct hfd_http_answer *answers)
 {
     size_t refused = 0, unknown = 0, silent = 0;
     struct hfd_buf can;
@@ -209,19 +204,19 @@ static void say_scopes(struct visit *v, const struct hfd_client_answer *answers)
 /* Without a token the server answers only if authentication is off. */
 static bool is_open(struct visit *v)
 {
-    struct hfd_client_answer a;
+    struct hfd_http_answer a;
     bool open;
 
     get(v->open, "api/driver/v1/resources?size=1", &a);
     open = a.status == 200;
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return open;
 }
 
 static void look_at_token(struct visit *v)
 {
     struct hfd_client_request requests[PROBE_COUNT];
-    struct hfd_client_answer answers[PROBE_COUNT];
+    struct hfd_http_answer answers[PROBE_COUNT];
     char paths[PROBE_COUNT][PATH_MAX_BYTES];
 
     if (is_open(v)) {
@@ -241,10 +236,10 @@ static void look_at_token(struct visit *v)
         if (strcmp(probes[i].method, "GET") != 0)
             requests[i].body = HFD_SLICE("{}");
     }
-    hfd_client_send(v->http, &(struct hfd_client_batch){requests, answers, PROBE_COUNT});
+    hfd_client_send(v->http, requests, answers, PROBE_COUNT);
     say_scopes(v, answers);
     for (size_t i = 0; i < PROBE_COUNT; i++)
-        hfd_client_answer_fini(&answers[i]);
+        hfd_http_answer_fini(&answers[i]);
 }
 
 static void visit_main(struct visit *v)
@@ -257,7 +252,7 @@ static void visit_main(struct visit *v)
 
 /* Adds a finding with the reason of an answer, or its status where there is none. */
 static void say_reason(struct visit *v, const char *about, const char *what,
-                       const struct hfd_client_answer *a)
+                       const struct hfd_http_answer *a)
 {
     const char *reason = NULL;
     json_t *doc = NULL;
@@ -276,14 +271,14 @@ static void say_reason(struct visit *v, const char *about, const char *what,
 
 static void look_at_probe(struct visit *v, const char *path, const char *good, const char *bad)
 {
-    struct hfd_client_answer a;
+    struct hfd_http_answer a;
 
     get(v->open, path, &a);
     if (a.status == 200)
         hfd_doctor_say(v->lines, "server", true, "%s", good);
     else
         say_reason(v, "server", bad, &a);
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
 }
 
 /* Says how the server finds its remote, and what else is wrong. @return true if it has a remote */
@@ -291,7 +286,7 @@ static bool look_at_health(struct visit *v)
 {
     const json_t *remote = NULL;
     const char *health, *failure;
-    struct hfd_client_answer a;
+    struct hfd_http_answer a;
     json_t *doc = NULL;
 
     get(v->open, "healthz", &a);
@@ -305,20 +300,20 @@ static bool look_at_health(struct visit *v)
                        failure != NULL ? ": " : "", failure != NULL ? failure : "");
     hfd_doctor_problems(v->lines, doc);
     json_decref(doc);
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return health != NULL;
 }
 
 static void look_at_orphans(struct visit *v, bool remote)
 {
-    struct hfd_client_answer a;
+    struct hfd_http_answer a;
 
     get(v->http, "admin/orphans", &a);
     if (a.status == 403)
         hfd_doctor_say(v->lines, "unseen", true, "orphans: they need the scope admin");
     else if (a.status != 200 || !hfd_doctor_orphans_answer(v->lines, text_of(&a), remote))
         say_reason(v, "orphans", "cannot be asked for", &a);
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
 }
 
 static void visit_ops(struct visit *v)
@@ -611,8 +606,6 @@ static enum hfd_exit look_here(struct doctor *d, const struct hfd_flags *flags)
     has_store = hfd_cli_need_store(d->settings, true, &err) == HFD_OK;
     if (!has_store && !d->is_new)
         return hfd_cli_fail(HFD_EXIT_USAGE, "doctor", "%s", err.msg);
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return hfd_cli_fail(HFD_EXIT_INTERNAL, "doctor", "cannot speak HTTP");
     look_at_settings(d);
     if (hfd_settings_has_postgres(d->settings)) {
         look_at_keys(d);
@@ -713,8 +706,7 @@ enum hfd_exit hfd_cmd_health(int argc, const char **argv)
     hfd_buf_init(&body, ANSWER_MAX);
     if (hfd_base_init(&err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%s", err.msg);
-    else if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-             !hfd_cli_ask_openly(settings, ready ? "/readyz" : "/livez", &body, &why)) {
+    else if (!hfd_cli_ask_openly(settings, ready ? "/readyz" : "/livez", &body, &why)) {
         line = first_line(hfd_buf_slice(&body));
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%.*s: %s%s%.*s",
                               HFD_SLICE_FMT(settings->ops_listen), why, line.len > 0 ? ": " : "",

@@ -17,11 +17,10 @@ struct purge {
 static int ask(const struct purge *p, const struct hfd_client_request *request, json_t **doc,
                enum hfd_exit *status)
 {
-    struct hfd_client_answer a = {.status = 0};
-    const struct hfd_client_batch batch = {request, &a, 1};
+    struct hfd_http_answer a = {.status = 0};
     int answered;
 
-    hfd_client_send(p->v.http, &batch);
+    hfd_client_send(p->v.http, request, &a, 1);
     answered = a.status;
     *doc = a.body.len > 0 ? json_loadb(a.body.p, a.body.len, JSON_REJECT_DUPLICATES, NULL) : NULL;
     if (answered == 0)
@@ -30,7 +29,7 @@ static int ask(const struct purge *p, const struct hfd_client_request *request, 
     else if (answered != 200 && answered != 204 && answered != 404)
         *status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, p->v.name, "%s answers %d: %s", p->v.target.url,
                                answered, hfd_json_cstr(*doc, "detail"));
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return answered;
 }
 

@@ -54,12 +54,11 @@ static enum hfd_exit ask(const struct register_command *c, struct hfd_client_htt
                          const char *path, json_t **out)
 {
     const struct hfd_client_request request = {.method = "GET", .path = path};
-    struct hfd_client_answer a = {.status = 0};
-    const struct hfd_client_batch batch = {&request, &a, 1};
+    struct hfd_http_answer a = {.status = 0};
     enum hfd_exit status = HFD_EXIT_OK;
 
     *out = NULL;
-    hfd_client_send(http, &batch);
+    hfd_client_send(http, &request, &a, 1);
     if (a.status == 200)
         *out = json_loadb(a.body.p, a.body.len, JSON_REJECT_DUPLICATES, NULL);
     if (a.status == 0)
@@ -73,7 +72,7 @@ static enum hfd_exit ask(const struct register_command *c, struct hfd_client_htt
     else if (a.status != 404 && *out == NULL)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "register", "%s answers %d to /%s", c->api_url,
                               a.status, path);
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return status;
 }
 

@@ -11,7 +11,6 @@
 #include "store/rows_replica.h"
 #include "store/sqlite/folder.h"
 
-#include <curl/curl.h>
 #include <jansson.h>
 
 #include <errno.h>
@@ -396,7 +395,7 @@ static void add_item(struct hfd_buf *b, const json_t *item)
     hfd_buf_fini(&scopes);
 }
 
-static enum hfd_exit take_answer(const struct request *r, const struct hfd_client_answer *a,
+static enum hfd_exit take_answer(const struct request *r, const struct hfd_http_answer *a,
                                  struct hfd_buf *b)
 {
     const hfd_slice body = hfd_buf_slice(&a->body);
@@ -425,16 +424,16 @@ static enum hfd_exit list_elsewhere(const struct request *r, struct hfd_buf *b)
                                              .timeout_us = REQUEST_TIMEOUT_US};
     const struct hfd_client_request get = {.method = "GET", .path = "admin/tokens"};
     struct hfd_client_http *http = NULL;
-    struct hfd_client_answer answer;
+    struct hfd_http_answer answer;
     struct hfd_err err = {0};
     enum hfd_exit status;
     const hfd_rc rc = hfd_client_open(&config, &http, &err);
 
     if (rc != HFD_OK)
         return hfd_cli_fail_rc(rc, "token list", &err);
-    hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
+    hfd_client_send(http, &get, &answer, 1);
     status = take_answer(r, &answer, b);
-    hfd_client_answer_fini(&answer);
+    hfd_http_answer_fini(&answer);
     hfd_client_close(&http);
     return status;
 }
@@ -455,9 +454,8 @@ static enum hfd_exit run(struct request *r, sub_fn *fn, const struct hfd_flags *
     hfd_log_set_level(HFD_LOG_ERROR);
     (void)umask(077);
     hfd_buf_init(&b, OUTPUT_MAX);
-    if (hfd_base_init(&err) != HFD_OK || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        status = hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "%s",
-                              err.msg[0] != '\0' ? err.msg : "cannot speak HTTP");
+    if (hfd_base_init(&err) != HFD_OK)
+        status = hfd_cli_fail(HFD_EXIT_INTERNAL, "token", "%s", err.msg);
     else if (!elsewhere && hfd_cli_need(r->settings, HFD_SETTING_auth_tokens_file, &err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_USAGE, "token", "%s", err.msg);
     else

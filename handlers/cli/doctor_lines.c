@@ -434,7 +434,7 @@ static void say_patroni(const struct look *l)
                                              .timeout_us = PATRONI_TIMEOUT_US};
     const struct hfd_client_request get = {.method = "GET", .path = "patroni"};
     struct hfd_client_http *http = NULL;
-    struct hfd_client_answer answer;
+    struct hfd_http_answer answer;
     struct hfd_err err = {0};
 
     if (l->s->store_patroni.len == 0) {
@@ -449,13 +449,13 @@ static void say_patroni(const struct look *l)
         hfd_doctor_say(l->lines, "patroni", false, "%s cannot be asked: %s", config.url, err.msg);
         return;
     }
-    hfd_client_send(http, &(struct hfd_client_batch){&get, &answer, 1});
+    hfd_client_send(http, &get, &answer, 1);
     if (answer.status == 0)
         hfd_doctor_say(l->lines, "patroni", false, "%s cannot be asked: %s", config.url,
                        answer.why);
     else
         say_patroni_version(l, hfd_buf_slice(&answer.body));
-    hfd_client_answer_fini(&answer);
+    hfd_http_answer_fini(&answer);
     hfd_client_close(&http);
 }
 

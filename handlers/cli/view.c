@@ -4,8 +4,6 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 
-#include <curl/curl.h>
-
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -106,7 +104,7 @@ void hfd_view_close(struct hfd_view *v)
 
 /* ---- one document ---- */
 
-static enum hfd_exit refuse(const struct hfd_view *v, const struct hfd_client_answer *a,
+static enum hfd_exit refuse(const struct hfd_view *v, const struct hfd_http_answer *a,
                             const json_t *doc)
 {
     const char *why = hfd_json_cstr(doc, "detail");
@@ -129,18 +127,13 @@ static enum hfd_exit refuse(const struct hfd_view *v, const struct hfd_client_an
 enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
 {
     const struct hfd_client_request request = {.method = "GET", .path = path};
-    struct hfd_client_answer a = {.status = 0};
-    const struct hfd_client_batch batch = {&request, &a, 1};
+    struct hfd_http_answer a = {.status = 0};
     enum hfd_exit status = HFD_EXIT_OK;
-    hfd_slice date;
-    char text[64];
 
     *out = NULL;
-    hfd_client_send(v->http, &batch);
+    hfd_client_send(v->http, &request, &a, 1);
     v->answer_bytes = a.body.len;
-    date = hfd_client_header(&a, "Date");
-    (void)snprintf(text, sizeof(text), "%.*s", HFD_SLICE_FMT(date));
-    v->now_us = (int64_t)curl_getdate(text, NULL) * HFD_US_PER_S;
+    v->now_us = hfd_http_date_s(&a) * HFD_US_PER_S;
     if (v->now_us <= 0)
         v->now_us = hfd_clock_wall_us(&hfd_clock_system);
     if (a.status != 0 && a.body.len > 0)
@@ -154,7 +147,7 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
         json_decref(*out);
         *out = NULL;
     }
-    hfd_client_answer_fini(&a);
+    hfd_http_answer_fini(&a);
     return status;
 }
 

@@ -8,7 +8,7 @@
 
 #include <signal.h>
 
-#include "driver/base/buf.h"
+#include "driver/base/http_client.h"
 
 #define HFD_CLIENT_ANSWER_MAX_BYTES ((size_t)16 * 1024 * 1024)
 
@@ -25,33 +25,14 @@ struct hfd_client_config {
     bool wants_expiry;       /* answers say when the server's certificate expires */
 };
 
-struct hfd_client_header {
-    const char *name;
-    hfd_slice value;
-};
-
-#define HFD_CLIENT_HEADERS_MAX 4
-
-/** Takes a piece of the body of a 200. @return false to end the request */
-typedef bool hfd_client_take_fn(void *ctx, hfd_slice piece);
-
 /** Texts are borrowed until the answer is there. */
 struct hfd_client_request {
     const char *method;
-    const char *path; /* behind the base URL, encoded: "3c0a19" */
-    struct hfd_client_header headers[HFD_CLIENT_HEADERS_MAX];
-    size_t header_count;
-    hfd_slice body;           /* JSON; p is NULL for none */
-    hfd_client_take_fn *take; /* NULL = the answer keeps its body */
+    const char *path;                         /* behind the base URL, encoded: "3c0a19" */
+    struct hfd_http_header header;            /* one more; zeroed = none */
+    hfd_slice body;                           /* JSON; p is NULL for none */
+    bool (*take)(void *ctx, hfd_slice piece); /* as in struct hfd_http_call */
     void *take_ctx;
-};
-
-struct hfd_client_answer {
-    int status;          /* 0 = none came */
-    char why[160];       /* why none came */
-    struct hfd_buf head; /* the lines of the header */
-    struct hfd_buf body;
-    int64_t expiry_us; /* with wants_expiry: the end of the certificate; 0 = none, or unknown */
 };
 
 /**
@@ -64,19 +45,12 @@ HFD_MUST_CHECK hfd_rc hfd_client_open(const struct hfd_client_config *config,
 /** Accepts a pointer to NULL. */
 void hfd_client_close(struct hfd_client_http **http);
 
-/** Requests and their answers, side by side. */
-struct hfd_client_batch {
-    const struct hfd_client_request *requests;
-    struct hfd_client_answer *answers; /* gives; free each with hfd_client_answer_fini */
-    size_t count;
-};
-
-/** Sends all requests at once, and waits for all answers. */
-void hfd_client_send(struct hfd_client_http *http, const struct hfd_client_batch *batch);
-void hfd_client_answer_fini(struct hfd_client_answer *answer);
-
-/** The value of a header; p is NULL without it. Borrowed from the answer. */
-hfd_slice hfd_client_header(const struct hfd_client_answer *answer, const char *name);
+/**
+ * Sends all requests at once, and waits for all answers. A status of 0: none came.
+ * @param answers  gives, side by side with the requests; free each with hfd_http_answer_fini
+ */
+void hfd_client_send(struct hfd_client_http *http, const struct hfd_client_request *requests,
+                     struct hfd_http_answer *answers, size_t count);
 
 /** Waits, or returns soon after *stop is set by a signal. */
 void hfd_client_wait(struct hfd_client_http *http, int64_t us, const volatile sig_atomic_t *stop);

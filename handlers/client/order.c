@@ -275,7 +275,7 @@ static hfd_rc keep_cookie(const struct hfd_order_driver *driver,
 {
     const struct hfd_client_resource resource = {driver->url, request->id};
     const bool gone = strcmp(request->method, "DELETE") == 0 && a->http.status == 204;
-    hfd_slice cookie = hfd_client_header(&a->http, "Set-Humanitec-Driver-Cookie");
+    hfd_slice cookie = hfd_http_header(&a->http, "Set-Humanitec-Driver-Cookie");
     struct hfd_err flaw;
     hfd_rc rc;
 
@@ -297,7 +297,6 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
 {
     const struct hfd_client_resource resource = {driver->url, request->id};
     struct hfd_client_request r = {.method = request->method, .body = request->body};
-    const struct hfd_client_batch batch = {&r, &out->http, 1};
     char path[ID_MAX_BYTES];
     struct hfd_buf cookie;
     hfd_rc rc;
@@ -308,13 +307,10 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
     r.path = path;
     hfd_buf_init(&cookie, HFD_CLIENT_COOKIE_MAX_BYTES);
     rc = hfd_client_state_read(driver->state, &resource, &cookie, err);
-    if (rc == HFD_OK && cookie.len > 0) {
-        r.headers[0] =
-            (struct hfd_client_header){"Humanitec-Driver-Cookie", hfd_buf_slice(&cookie)};
-        r.header_count = 1;
-    }
+    if (rc == HFD_OK && cookie.len > 0)
+        r.header = (struct hfd_http_header){"Humanitec-Driver-Cookie", hfd_buf_slice(&cookie)};
     if (rc == HFD_OK)
-        hfd_client_send(driver->http, &batch);
+        hfd_client_send(driver->http, &r, &out->http, 1);
     if (rc == HFD_OK && out->http.status == 0)
         rc = hfd_fail(err, HFD_IO, "%s cannot be reached: %s", driver->url, out->http.why);
     if (rc == HFD_OK)
@@ -330,7 +326,7 @@ void hfd_order_answer_fini(struct hfd_order_answer *a)
 {
     json_decref(a->doc);
     a->doc = NULL;
-    hfd_client_answer_fini(&a->http);
+    hfd_http_answer_fini(&a->http);
 }
 
 /* Retry-After, or a second that grows to thirty. */
@@ -338,7 +334,7 @@ static int64_t next_wait_us(const struct hfd_order_answer *a, int64_t last_us)
 {
     int64_t s;
 
-    if (hfd_parse_i64(hfd_client_header(&a->http, "Retry-After"), 1, WAIT_MAX_US / HFD_US_PER_S, &s,
+    if (hfd_parse_i64(hfd_http_header(&a->http, "Retry-After"), 1, WAIT_MAX_US / HFD_US_PER_S, &s,
                       NULL) == HFD_OK)
         return s * HFD_US_PER_S;
     return last_us * 2 < WAIT_MAX_US ? last_us * 2 : WAIT_MAX_US;

@@ -55,7 +55,7 @@ struct hfd_order_driver {
 
 /** A driver's answer. */
 struct hfd_order_answer {
-    struct hfd_client_answer http;
+    struct hfd_http_answer http;
     json_t *doc;           /* NULL without a JSON document */
     char cookie_flaw[248]; /* why a cookie of it is not kept; "" = it is, or there is none */
     int64_t away_us; /* of a 202 that a stop or timeout made: since when its driver is away; 0 = it

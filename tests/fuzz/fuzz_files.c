@@ -185,14 +185,14 @@ static void state_file(hfd_slice in, struct hfd_arena *mem)
 static void answers(hfd_slice in, struct hfd_arena *mem)
 {
     static const struct hfd_progress_times times = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S};
-    struct hfd_client_answer answer = {.status = 202};
+    struct hfd_http_answer answer = {.status = 202};
     struct hfd_buf b;
     json_t *doc;
 
     (void)mem;
     hfd_buf_init(&answer.head, FUZZ_ARENA_BYTES);
     hfd_buf_add(&answer.head, in);
-    HFD_ASSERT(hfd_client_header(&answer, "Retry-After").len <= in.len);
+    HFD_ASSERT(hfd_http_header(&answer, "Retry-After").len <= in.len);
     hfd_buf_fini(&answer.head);
     if (hfd_json_parse(in, &doc, NULL) != HFD_OK)
         return;

@@ -1,24 +1,14 @@
 /*
- * HTTP to a remote HyperFleet: many calls at a time from one thread, over kept connections. Each
- * call has deadlines and a bounded answer. The client refuses redirects, proxies of the
- * environment, cookies and compression. It refuses schemes other than http and https, HTTP other
- * than 1.1, and certificates that do not verify. Thread: the one that opened it, unless said.
+ * HTTP to a remote HyperFleet, by the client of driver/base/http_client.h: many calls at a time
+ * from one thread. It uses no proxies of the environment: only settings say where it connects.
+ * Thread: the one that opened it, unless said.
  */
 #ifndef HFD_REMOTE_HTTP_H
 #define HFD_REMOTE_HTTP_H
 
-#include "driver/base/buf.h"
-#include "driver/base/clock.h"
-#include "driver/base/err.h"
-#include "driver/base/peer.h"
-#include "driver/base/secret.h"
-#include "driver/base/slice.h"
-
-#include <stdbool.h>
-#include <sys/stat.h>
+#include "driver/base/http_client.h"
 
 struct hfd_remote_http;
-struct hfd_remote_transfer;
 
 /*
  * One request to a remote HyperFleet, and its answer. No socket: a pass makes the request and takes
@@ -88,7 +78,12 @@ struct hfd_remote_call {
     /* From done until fini: */
     struct hfd_remote_answer answer;
     int64_t duration_us;
-    struct hfd_remote_transfer *transfer; /* the client's own */
+    /* The client's own: */
+    struct hfd_remote_http *owner; /* NULL = not sent, or finished */
+    struct hfd_http_call http;
+    struct hfd_http_answer http_answer;
+    int64_t started_us; /* mono */
+    char failure[248];
 };
 
 /** Called for a file with a secret that every user may read. @param key  the setting's name */
@@ -131,28 +126,5 @@ void hfd_remote_http_wake(struct hfd_remote_http *http);
  * and keeps the previous content. Thread: any.
  */
 void hfd_remote_http_reload(struct hfd_remote_http *http);
-
-/*
- * Token and certificates of the HTTP client, in guarded memory. They are checked as a whole before
- * they are used: a file that is half written does not replace one that works. Thread: remote.
- */
-
-enum hfd_remote_file {
-    HFD_REMOTE_FILE_TOKEN,
-    HFD_REMOTE_FILE_CA,
-    HFD_REMOTE_FILE_CERT,
-    HFD_REMOTE_FILE_KEY,
-    HFD_REMOTE_FILE_COUNT
-};
-
-/** The files as they were when all were good. */
-struct hfd_remote_files {
-    struct hfd_remote_file_text {
-        const char *path;       /* NULL = none */
-        struct stat seen;       /* before the last attempt to read it */
-        struct hfd_secret text; /* empty without a path */
-        unsigned mode;          /* of the file that `text` was read from */
-    } of[HFD_REMOTE_FILE_COUNT];
-};
 
 #endif

@@ -1,8 +1,40 @@
 /* See url.h. Source: RFC 3986. */
 #include "driver/base/url.h"
 
+#include <arpa/inet.h>
+
 #define HOST_MAX 253
 #define URL_MAX 1024
+
+bool hfd_ip_parse(hfd_slice text, struct hfd_ip *out)
+{
+    char copy[HFD_IP_TEXT_MAX];
+
+    *out = (struct hfd_ip){.bits = 0};
+    if (text.len == 0 || text.len >= sizeof(copy) || memchr(text.p, '\0', text.len) != NULL)
+        return false;
+    memcpy(copy, text.p, text.len);
+    copy[text.len] = '\0';
+    if (inet_pton(AF_INET, copy, out->bytes) == 1)
+        out->bits = 32;
+    else if (inet_pton(AF_INET6, copy, out->bytes) == 1)
+        out->bits = 128;
+    return out->bits != 0;
+}
+
+void hfd_ip_format(const struct hfd_ip *ip, char out[HFD_IP_TEXT_MAX])
+{
+    if (inet_ntop(ip->bits == 32 ? AF_INET : AF_INET6, ip->bytes, out, HFD_IP_TEXT_MAX) == NULL)
+        out[0] = '\0';
+}
+
+bool hfd_ip_bits_equal(const unsigned char *a, const unsigned char *b, int bits)
+{
+    const int whole = bits / 8, rest = bits % 8;
+
+    return memcmp(a, b, (size_t)whole) == 0 &&
+           (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
+}
 
 static bool is_digit(char c)
 {

@@ -1,8 +1,23 @@
-/* The form of hosts and base URLs in settings. Pure: it does not connect. Thread: any. */
+/* The form of addresses, hosts and base URLs. Pure: it does not connect. Thread: any. */
 #ifndef HFD_BASE_URL_H
 #define HFD_BASE_URL_H
 
 #include "driver/base/slice.h"
+
+/** An address of IPv4 or IPv6. */
+struct hfd_ip {
+    unsigned char bytes[16]; /* of IPv4: the first four; the others are zero */
+    int bits;                /* 32 or 128 */
+};
+
+#define HFD_IP_TEXT_MAX 46
+
+/** Parses an address, without a port, as inet_pton does. Zeroes *out on failure. */
+bool hfd_ip_parse(hfd_slice text, struct hfd_ip *out);
+/** Formats an address, as inet_ntop does. */
+void hfd_ip_format(const struct hfd_ip *ip, char out[HFD_IP_TEXT_MAX]);
+/** True if the first `bits` bits of both are equal: one network has both. */
+bool hfd_ip_bits_equal(const unsigned char *a, const unsigned char *b, int bits);
 
 /**
  * Cuts the host out of "host", "host:port" or "[address]:port".

@@ -7,6 +7,7 @@
 #include "driver/base/log.h"
 #include "driver/base/slice.h"
 #include "driver/base/thread.h"
+#include "driver/base/url.h"
 #include "driver/core/driver.h"
 #include "handlers/auth/decide.h"
 #include "handlers/auth/token.h"
@@ -16,7 +17,6 @@
 
 #include <sodium.h>
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -368,18 +368,12 @@ void hfd_failures_fini(struct hfd_failures *f)
 /* Returns what stands for an address. A host has at least 2^64 addresses of IPv6: they are one. */
 static uint64_t network_of(const char *from)
 {
-    unsigned char bytes[sizeof(struct in6_addr)] = {0};
-    uint64_t network = HFD_HASH_START;
-    size_t len = 0;
+    const hfd_slice text = hfd_slice_of(from);
+    struct hfd_ip ip;
+    const bool is_ip = hfd_ip_parse(text, &ip);
+    const hfd_slice bytes = {(const char *)ip.bytes, ip.bits == 32 ? 4 : 8};
+    const uint64_t network = hfd_slice_hash(HFD_HASH_START, is_ip ? bytes : text);
 
-    if (inet_pton(AF_INET, from, bytes) == 1)
-        len = sizeof(struct in_addr);
-    else if (inet_pton(AF_INET6, from, bytes) == 1)
-        len = sizeof(struct in6_addr) / 2;
-    if (len > 0)
-        network = hfd_slice_hash(network, (hfd_slice){(const char *)bytes, len});
-    else
-        network = hfd_slice_hash(network, hfd_slice_of(from));
     return network != 0 ? network : 1;
 }
 

@@ -12,7 +12,7 @@ static void format_client(const struct hfd_exchange *x, char out[HFD_FROM_MAX])
 {
     hfd_host_address_format(&x->client, out);
 }
-_Static_assert(HFD_FROM_MAX >= HFD_ADDRESS_TEXT_MAX, "an address fits");
+_Static_assert(HFD_FROM_MAX >= HFD_IP_TEXT_MAX, "an address fits");
 
 /* Finds the credentials of a request and checks them. */
 static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_answer *out,

@@ -81,7 +81,7 @@ static void refuse_handshake(struct hfd_conn *conn, const char *err)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_error());
     unsigned char alert[ALERT_MAX_BYTES];
-    char from[HFD_ADDRESS_TEXT_MAX];
+    char from[HFD_IP_TEXT_MAX];
     const size_t len = hfd_tls_take_alert(alert, sizeof(alert));
     const bool left = err == h2o_socket_error_closed || err == h2o_socket_error_io;
 
@@ -274,7 +274,7 @@ static void note(struct hfd_conn *conn, enum hfd_auth_fault fault, const char *t
     struct hfd_failures *failures = hfd_guard_failures(conn->loop->server->app->guard);
     const int64_t now_us = hfd_loop_mono_us(conn->loop);
     struct hfd_failure_note said;
-    char from[HFD_ADDRESS_TEXT_MAX];
+    char from[HFD_IP_TEXT_MAX];
 
     hfd_host_address_format(&conn->client, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
@@ -535,7 +535,7 @@ static void conn_format_refusal(struct hfd_conn *conn, const struct hfd_head_fau
 {
     const struct hfd_app *app = conn->loop->server->app;
     h2o_buffer_t *in = conn->sock->input;
-    char id[HFD_KSUID_LEN], status[12], text[HFD_AUTH_TEXT_MAX], from[HFD_ADDRESS_TEXT_MAX];
+    char id[HFD_KSUID_LEN], status[12], text[HFD_AUTH_TEXT_MAX], from[HFD_IP_TEXT_MAX];
     struct hfd_problem problem;
     hfd_slice method, path, token;
 

@@ -427,7 +427,7 @@ static void log_request(const struct hfd_exchange *x, const char *msg, int statu
                                      : quiet       ? HFD_LOG_DEBUG
                                                    : HFD_LOG_INFO;
 
-    char from[HFD_ADDRESS_TEXT_MAX];
+    char from[HFD_IP_TEXT_MAX];
 
     if (!hfd_log_enabled(level))
         return;

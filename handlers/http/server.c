@@ -3,6 +3,7 @@
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
+#include "driver/base/url.h"
 #include "handlers/http/count.h"
 #include "handlers/http/dispatch.h"
 #include "handlers/http/http.h"
@@ -35,7 +36,7 @@ static bool parse(hfd_slice text, struct hfd_address *out)
     struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)&out->addr;
     struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)&out->addr;
     const char *colon = text.len != 0 ? memrchr(text.p, ':', text.len) : NULL;
-    char host[64];
+    struct hfd_ip ip;
     hfd_slice name;
     int64_t port;
 
@@ -48,25 +49,20 @@ static bool parse(hfd_slice text, struct hfd_address *out)
         return false;
     if (name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']')
         name = (hfd_slice){name.p + 1, name.len - 2};
-    if (name.len >= sizeof(host))
+    if (!hfd_ip_parse(hfd_slice_is(name, "localhost") ? HFD_SLICE("127.0.0.1") : name, &ip))
         return false;
-    memcpy(host, name.p, name.len);
-    host[name.len] = '\0';
-    if (strcmp(host, "localhost") == 0)
-        memcpy(host, "127.0.0.1", sizeof("127.0.0.1"));
-    if (inet_pton(AF_INET, host, &v4->sin_addr) == 1) {
+    if (ip.bits == 32) {
         v4->sin_family = AF_INET;
         v4->sin_port = htons((uint16_t)port);
+        memcpy(&v4->sin_addr, ip.bytes, sizeof(v4->sin_addr));
         out->len = sizeof(*v4);
-        return true;
-    }
-    if (inet_pton(AF_INET6, host, &v6->sin6_addr) == 1) {
+    } else {
         v6->sin6_family = AF_INET6;
         v6->sin6_port = htons((uint16_t)port);
+        memcpy(&v6->sin6_addr, ip.bytes, sizeof(v6->sin6_addr));
         out->len = sizeof(*v6);
-        return true;
     }
-    return false;
+    return true;
 }
 
 static const struct sockaddr_un *unix_of(const struct hfd_address *e)

@@ -1,7 +1,6 @@
 /* See network.h. */
 #include "handlers/settings/network.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,25 +13,17 @@ static const unsigned char v4_prefix[V4_PREFIX_BYTES] = {[10] = 0xff, [11] = 0xf
 /* Parses an address without a port; sets the number of its own bits. */
 static bool parse_bare(hfd_slice text, struct hfd_host_address *out, int *bits)
 {
-    char copy[INET6_ADDRSTRLEN];
+    struct hfd_ip ip;
 
-    *out = (struct hfd_host_address){.known = false};
-    if (text.len == 0 || text.len >= sizeof(copy))
-        return false;
-    memcpy(copy, text.p, text.len);
-    copy[text.len] = '\0';
-    if (strlen(copy) != text.len)
-        return false;
-    memcpy(out->bytes, v4_prefix, sizeof(v4_prefix));
-    if (inet_pton(AF_INET, copy, out->bytes + V4_PREFIX_BYTES) == 1) {
-        *bits = 32;
-    } else if (inet_pton(AF_INET6, copy, out->bytes) == 1) {
-        *bits = 128;
+    *out = (struct hfd_host_address){.known = hfd_ip_parse(text, &ip)};
+    *bits = ip.bits;
+    if (ip.bits == 32) {
+        memcpy(out->bytes, v4_prefix, sizeof(v4_prefix));
+        memcpy(out->bytes + V4_PREFIX_BYTES, ip.bytes, 4);
     } else {
-        return false;
+        memcpy(out->bytes, ip.bytes, sizeof(ip.bytes));
     }
-    out->known = true;
-    return true;
+    return out->known;
 }
 
 static bool is_port(hfd_slice text)
@@ -81,13 +72,16 @@ struct hfd_host_address hfd_host_address_of(const struct sockaddr *sa, socklen_t
     return a;
 }
 
-void hfd_host_address_format(const struct hfd_host_address *a, char out[HFD_ADDRESS_TEXT_MAX])
+void hfd_host_address_format(const struct hfd_host_address *a, char out[HFD_IP_TEXT_MAX])
 {
     const bool v4 = memcmp(a->bytes, v4_prefix, sizeof(v4_prefix)) == 0;
+    struct hfd_ip ip = {.bits = v4 ? 32 : 128};
 
-    if (!a->known || inet_ntop(v4 ? AF_INET : AF_INET6, a->bytes + (v4 ? V4_PREFIX_BYTES : 0), out,
-                               HFD_ADDRESS_TEXT_MAX) == NULL)
-        (void)snprintf(out, HFD_ADDRESS_TEXT_MAX, "%s", a->local ? "unix" : "unknown");
+    memcpy(ip.bytes, a->bytes + (v4 ? V4_PREFIX_BYTES : 0), v4 ? 4 : 16);
+    if (a->known)
+        hfd_ip_format(&ip, out);
+    else
+        (void)snprintf(out, HFD_IP_TEXT_MAX, "%s", a->local ? "unix" : "unknown");
 }
 
 /* Parses ADDRESS or ADDRESS/BITS. @param bits  of the 128 */
@@ -119,14 +113,10 @@ bool hfd_network_is_valid(hfd_slice text)
 bool hfd_network_has(hfd_slice text, const struct hfd_host_address *a)
 {
     struct hfd_host_address network;
-    int bits, whole, rest;
+    int bits;
 
     if (a->local || hfd_slice_is(text, "unix"))
         return a->local && hfd_slice_is(text, "unix");
-    if (!a->known || !parse_network(text, &network, &bits))
-        return false;
-    whole = bits / 8;
-    rest = bits % 8;
-    return memcmp(a->bytes, network.bytes, (size_t)whole) == 0 &&
-           (rest == 0 || (a->bytes[whole] ^ network.bytes[whole]) >> (8 - rest) == 0);
+    return a->known && parse_network(text, &network, &bits) &&
+           hfd_ip_bits_equal(a->bytes, network.bytes, bits);
 }

@@ -7,9 +7,7 @@
 
 #include <sys/socket.h>
 
-#include "driver/base/slice.h"
-
-#define HFD_ADDRESS_TEXT_MAX 46
+#include "driver/base/url.h"
 
 struct hfd_host_address {
     unsigned char bytes[16];
@@ -25,7 +23,7 @@ bool hfd_host_address_parse(hfd_slice text, struct hfd_host_address *out);
 /** Returns the address of a socket. */
 struct hfd_host_address hfd_host_address_of(const struct sockaddr *sa, socklen_t len);
 /** Formats an address: "192.0.2.1", "2001:db8::1", "unix" or "unknown". */
-void hfd_host_address_format(const struct hfd_host_address *a, char out[HFD_ADDRESS_TEXT_MAX]);
+void hfd_host_address_format(const struct hfd_host_address *a, char out[HFD_IP_TEXT_MAX]);
 
 /** Returns true if text is ADDRESS, ADDRESS/BITS, or "unix" (the peers of Unix sockets). */
 bool hfd_network_is_valid(hfd_slice text);

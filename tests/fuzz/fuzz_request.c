@@ -152,7 +152,7 @@ static void addresses(hfd_slice in, struct hfd_arena *mem)
     const struct hfd_host_address proxy = {.local = true};
     const size_t half = in.len / 2;
     struct hfd_host_address a, again;
-    char text[HFD_ADDRESS_TEXT_MAX];
+    char text[HFD_IP_TEXT_MAX];
     struct hfd_buf b;
     hfd_slice head;
 

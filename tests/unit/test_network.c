@@ -41,7 +41,7 @@ static void addresses_are_parsed(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct hfd_host_address a;
-        char text[HFD_ADDRESS_TEXT_MAX];
+        char text[HFD_IP_TEXT_MAX];
         const bool ok = hfd_host_address_parse(hfd_slice_of(cases[i].text), &a);
 
         hfd_host_address_format(&a, text);
@@ -150,7 +150,7 @@ static void clients_behind_proxies(void **state)
     static const struct hfd_host_address sock = {.local = true};
     const hfd_slice foreign = HFD_SLICE("G / HTTP/1.1\r\nX-Forwarded-For: 127.0.0.1\r\n\r\n");
     struct hfd_host_address proxy, caller, client;
-    char text[HFD_ADDRESS_TEXT_MAX], head[256];
+    char text[HFD_IP_TEXT_MAX], head[256];
 
     (void)state;
     assert_true(hfd_host_address_parse(HFD_SLICE("127.0.0.1"), &proxy));

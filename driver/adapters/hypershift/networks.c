@@ -1,18 +1,19 @@
 /* See networks.h. */
 #include "driver/adapters/hypershift/networks.h"
 
+#include "driver/base/url.h"
+
 #include <stdio.h>
 
 #define NETWORKS_MAX 75
-#define ADDRESS_BYTES 16
 
-/* A network: its address in the first bytes, and the length of its prefix in bits. */
 struct network {
     char field[64];
-    unsigned char address[ADDRESS_BYTES];
-    int bits, width; /* width: 32 or 128 */
+    struct hfd_ip address;
+    int bits; /* of its prefix */
 };
 
+/* Four decimal numbers, which may begin with zeros here. */
 static bool parse_v4(hfd_slice s, unsigned char *out)
 {
     for (int i = 0; i < 4; i++) {
@@ -29,50 +30,6 @@ static bool parse_v4(hfd_slice s, unsigned char *out)
     return true;
 }
 
-/* Reads groups up to "::" or the end. Returns their number, or -1. */
-static int parse_groups(hfd_slice *s, unsigned char *out)
-{
-    int n = 0;
-
-    while (s->len > 0 && s->p[0] != ':') {
-        unsigned v = 0;
-        size_t digits = 0;
-
-        for (; digits < s->len && digits < 5 && hfd_hex_value(s->p[digits]) >= 0; digits++)
-            v = v << 4 | (unsigned)hfd_hex_value(s->p[digits]);
-        if (digits == 0 || digits > 4 || n == 8)
-            return -1;
-        out[2 * n] = (unsigned char)(v >> 8);
-        out[2 * n + 1] = (unsigned char)(v & 0xff);
-        n++;
-        *s = (hfd_slice){s->p + digits, s->len - digits};
-        if (s->len >= 2 && s->p[0] == ':' && s->p[1] != ':')
-            *s = (hfd_slice){s->p + 1, s->len - 1};
-    }
-    return n;
-}
-
-static bool parse_v6(hfd_slice s, unsigned char *out)
-{
-    unsigned char tail[ADDRESS_BYTES] = {0};
-    int head_count, tail_count;
-
-    memset(out, 0, ADDRESS_BYTES);
-    head_count = parse_groups(&s, out);
-    if (head_count < 0)
-        return false;
-    if (s.len == 0)
-        return head_count == 8;
-    if (s.len < 2 || s.p[0] != ':' || s.p[1] != ':')
-        return false;
-    s = (hfd_slice){s.p + 2, s.len - 2};
-    tail_count = parse_groups(&s, tail);
-    if (tail_count < 0 || s.len > 0 || head_count + tail_count > 7)
-        return false;
-    memcpy(out + ADDRESS_BYTES - 2 * tail_count, tail, 2 * (size_t)tail_count);
-    return true;
-}
-
 static bool parse_cidr(hfd_slice s, struct network *out)
 {
     const char *slash = s.len > 0 ? memchr(s.p, '/', s.len) : NULL;
@@ -83,27 +40,24 @@ static bool parse_cidr(hfd_slice s, struct network *out)
         return false;
     address = (hfd_slice){s.p, (size_t)(slash - s.p)};
     bits = (hfd_slice){slash + 1, s.len - address.len - 1};
-    out->width = memchr(address.p, ':', address.len) != NULL ? 128 : 32;
-    if (hfd_parse_i64(bits, 0, out->width, &n, NULL) != HFD_OK)
+    out->address = (struct hfd_ip){.bits = 32};
+    if (memchr(address.p, ':', address.len) == NULL) {
+        if (!parse_v4(address, out->address.bytes))
+            return false;
+    } else if (memchr(address.p, '.', address.len) != NULL ||
+               !hfd_ip_parse(address, &out->address)) {
         return false;
-    out->bits = (int)n;
-    return out->width == 32 ? parse_v4(address, out->address) : parse_v6(address, out->address);
+    }
+    out->bits = hfd_parse_i64(bits, 0, out->address.bits, &n, NULL) == HFD_OK ? (int)n : -1;
+    return out->bits >= 0;
 }
 
 /* Two networks overlap if they are equal in the bits of the shorter prefix. */
 static bool overlap(const struct network *a, const struct network *b)
 {
-    int bits = a->bits < b->bits ? a->bits : b->bits;
-
-    if (a->width != b->width)
-        return false;
-    for (int i = 0; i < ADDRESS_BYTES && bits > 0; i++, bits -= 8) {
-        const unsigned mask = bits >= 8 ? 0xffu : 0xffu << (8 - bits) & 0xffu;
-
-        if (((a->address[i] ^ b->address[i]) & mask) != 0)
-            return false;
-    }
-    return true;
+    return a->address.bits == b->address.bits &&
+           hfd_ip_bits_equal(a->address.bytes, b->address.bytes,
+                             a->bits < b->bits ? a->bits : b->bits);
 }
 
 struct reading {

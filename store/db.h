@@ -240,6 +240,22 @@ HFD_MUST_CHECK hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_sc
 HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                                      struct hfd_err *err);
 
+/** A write of one table, for an engine that keeps writes back: hfd_db_gathers. */
+struct hfd_db_write {
+    const char *sql; /* as that of hfd_db_prepare */
+    /* The same for many: each parameter is an array. It fails where one of them would add no row
+       for want of a free key. NULL = each is sent alone. Lives as long as sql. */
+    const char *set;
+    /* The only table that it reads or writes, so that its place among writes of other tables is
+       free. NULL = it has its place among all writes. */
+    const char *table;
+    int key, keys; /* parameters in which all of a set differ: the first one, from 1 on, and how
+                      many; 0 = they need not */
+};
+/** As hfd_db_prepare. */
+HFD_MUST_CHECK hfd_rc hfd_db_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
+                                           struct hfd_stmt **out, struct hfd_err *err);
+
 /**
  * Prepares a text that was composed, for one use: hfd_stmt_done ends it. Composed of fixed
  * fragments only, values are bound.

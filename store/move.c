@@ -22,7 +22,7 @@
     .first = {.table = &(of), .text = "SELECT @cols FROM @table ORDER BY @primary LIMIT ?1"}, \
     .next = {.table = &(of), .text = "SELECT @cols FROM @table WHERE (@primary) > (@behind) ORDER BY @primary LIMIT ?1"}, \
     .last = {.table = &(of), .text = "SELECT @primary FROM @table ORDER BY @last LIMIT 1"}, \
-    .insert = {.table = &(of), .text = "INSERT INTO @table (@cols) VALUES (@places)"}, \
+    .insert = {.table = &(of), .text = "INSERT INTO @table (@cols) @values"}, \
     .copy = {.table = &(of), .text = "COPY @table (@cols) FROM STDIN (FORMAT binary)"}}
 /* clang-format on */
 

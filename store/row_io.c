@@ -147,25 +147,42 @@ static void bind(struct hfd_stmt *st, struct hfd_args args)
     }
 }
 
-/* Writes the changes that the statement must see, and gets it. */
-static hfd_rc prepare(struct hfd_txn *tx, struct hfd_query *query, struct hfd_stmt **out,
-                      struct hfd_err *err)
+/* Writes the changes that the statement must see. */
+static hfd_rc write_before(struct hfd_txn *tx, const struct hfd_query *query, struct hfd_err *err)
 {
-    const char *sql;
-    hfd_rc rc = hfd_query_sql(query, &sql, err);
+    hfd_rc rc = HFD_OK;
 
-    *out = NULL;
     for (int t = 0; rc == HFD_OK && query->after >> t != 0; t++)
         if ((query->after & HFD_UNIT_BIT(t)) != 0)
             rc = hfd_unit_write_table(tx, (enum hfd_unit_table)t, err);
-    return rc == HFD_OK ? hfd_db_prepare(tx->db, sql, out, err) : rc;
+    return rc;
+}
+
+static hfd_rc prepare_write(struct hfd_txn *tx, struct hfd_query *query, struct hfd_stmt **out,
+                            struct hfd_err *err)
+{
+    struct hfd_db_write write = {.sql = NULL};
+    hfd_rc rc = write_before(tx, query, err);
+
+    HFD_ASSERT(tx->writable);
+    *out = NULL;
+    if (rc == HFD_OK)
+        rc = hfd_db_gathers(tx->db) ? hfd_query_write_of(query, &write, err)
+                                    : hfd_query_sql(query, &write.sql, err);
+    return rc == HFD_OK ? hfd_db_prepare_write(tx->db, &write, out, err) : rc;
 }
 
 hfd_rc hfd_query_open(struct hfd_txn *tx, struct hfd_query *query, struct hfd_args args,
                       struct hfd_stmt **out, struct hfd_err *err)
 {
-    const hfd_rc rc = prepare(tx, query, out, err);
+    const char *sql;
+    hfd_rc rc = write_before(tx, query, err);
 
+    *out = NULL;
+    if (rc == HFD_OK)
+        rc = hfd_query_sql(query, &sql, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql, out, err);
     if (rc == HFD_OK)
         bind(*out, args);
     return rc;
@@ -204,21 +221,20 @@ hfd_rc hfd_query_run(struct hfd_txn *tx, struct hfd_query *query, struct hfd_arg
                      struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc;
+    const hfd_rc rc = prepare_write(tx, query, &st, err);
 
-    HFD_ASSERT(tx->writable);
-    rc = hfd_query_open(tx, query, args, &st, err);
-    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
+    if (rc != HFD_OK)
+        return rc;
+    bind(st, args);
+    return hfd_stmt_run(st, NULL, err);
 }
 
 hfd_rc hfd_query_write(struct hfd_txn *tx, struct hfd_query *query, const void *row,
                        int64_t *changed, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    hfd_rc rc;
+    const hfd_rc rc = prepare_write(tx, query, &st, err);
 
-    HFD_ASSERT(tx->writable);
-    rc = prepare(tx, query, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_query_bind(query, st, row);

@@ -191,7 +191,7 @@ static struct hfd_query sql_fleet_at = {.table = &hfd_fleet_table, .text =
 static const char sql_fleet_last[] =
     "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
 static struct hfd_query sql_fleet_insert = {.table = &hfd_fleet_table, .text = /* without RETURNING, which makes SQLite copy each page that it changes */
-    "INSERT INTO fleet (@cols) VALUES (@places) ON CONFLICT DO NOTHING"};
+    "INSERT INTO fleet (@cols) @values@skips"};
 /* A column that is set is written to its indexes, changed or not. */
 static struct hfd_query sql_fleet_update_all = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = ALL};
 static struct hfd_query sql_fleet_update_judged = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = JUDGED};
@@ -503,7 +503,7 @@ static const struct hfd_col condition_cols[] = {
 const struct hfd_table hfd_fleet_condition_table = {
     HFD_TABLE("fleet_condition", struct found, "condition", condition_cols), .keys = 5};
 
-#define SQL_ADD "INSERT INTO @table (@cols) VALUES (@places)"
+#define SQL_ADD "INSERT INTO @table (@cols) @values"
 /* clang-format on */
 
 /* A table of search keys, and the totals that go with it. */

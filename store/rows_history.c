@@ -37,7 +37,7 @@ static struct hfd_query sql_ended_bound = {.table = &hfd_ended_table, .text =
     " (SELECT about, id, instance, SUM(octet_length(objects)) AS bytes, CASE about WHEN 0 THEN instance ELSE"
     " (SELECT COALESCE(MAX(h.seq), 0) FROM history h WHERE h.about = e.about AND h.id = e.id) END AS age"
     " FROM ended e WHERE objects <> '' GROUP BY about, id, instance) AS instances) AS sums"
-    " WHERE kept > CAST(?1 AS BIGINT) ORDER BY kept DESC LIMIT 1000)"};
+    " WHERE kept > CAST(?1 AS BIGINT) ORDER BY kept DESC LIMIT 1000)", .mixed = true};
 static struct hfd_query sql_ended_list = {.table = &hfd_ended_table, .text =
     "SELECT @cols FROM ended WHERE about = ?1 AND id = ?2 AND instance = ?3 ORDER BY fleet_id, adapter"};
 static struct hfd_query sql_ended_oldest = {.table = &hfd_ended_table, .text =
@@ -155,11 +155,11 @@ static struct hfd_query sql_history_last_before = {.table = &hfd_history_table, 
     " UNION ALL SELECT seq FROM history_floor WHERE one = 1 AND seq < ?1 UNION ALL SELECT 0) AS ends"};
 static struct hfd_query sql_history_floor = {.table = &hfd_history_table, .text =
     "SELECT seq FROM history_floor WHERE one = 1", .after = HISTORY_AFTER};
-static struct hfd_query sql_history_raise_floor = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_raise_floor = {.table = &hfd_history_floor_table, .text =
     "INSERT INTO history_floor (one, seq) VALUES (1, ?1)"
     " ON CONFLICT (one) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > history_floor.seq"};
 static struct hfd_query sql_history_add = {.table = &hfd_history_table, .text =
-    "INSERT INTO history (@cols) VALUES (@places) ON CONFLICT (seq) DO NOTHING"};
+    "INSERT INTO history (@cols) @values ON CONFLICT (seq) DO NOTHING"};
 static struct hfd_query sql_history_beyond = {.table = &hfd_history_table, .text =
     "SELECT seq FROM history WHERE about = ?1 AND id = ?2 ORDER BY seq DESC LIMIT 1 OFFSET ?3"};
 static struct hfd_query sql_history_trim = {.table = &hfd_history_table, .text =
@@ -171,7 +171,7 @@ static struct hfd_query sql_history_oldest = {.table = &hfd_history_table, .text
 static struct hfd_query sql_history_newest = {.table = &hfd_history_table, .text = PAGE("DESC"), .after = HISTORY_AFTER};
 
 static struct hfd_query sql_tombstone_add = {.table = &hfd_tombstone_table, .text =
-    "INSERT INTO tombstone (@cols) VALUES (@places)"};
+    "INSERT INTO tombstone (@cols) @values"};
 static struct hfd_query sql_tombstone_count = {.table = &hfd_tombstone_table, .text =
     "SELECT COUNT(*) FROM tombstone"};
 static struct hfd_query sql_tombstone_oldest = {.table = &hfd_tombstone_table, .text =
@@ -397,7 +397,7 @@ static struct hfd_query sql_past_list = {.table = &past_listed, .text =
 
 static struct hfd_query sql_past_get = {.table = &forecast_only, .text =
     "SELECT @cols FROM forecast WHERE kind = ?1 AND op = ?2 AND size = ?3"};
-static struct hfd_query sql_past_forget = {.table = &forecast_only, .text =
+static struct hfd_query sql_past_forget = {.table = &hfd_forecast_table, .text =
     "DELETE FROM forecast WHERE kind = ?1 AND op = ?2"};
 /* clang-format on */
 

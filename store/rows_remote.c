@@ -36,7 +36,7 @@ static struct hfd_query sql_remote_unwatch = {.table = &hfd_remote_table, .text 
     "UPDATE upstream SET watched = 0 WHERE watched = 1 AND due_us <= ?1"};
 static struct hfd_query sql_remote_wake = {.table = &hfd_remote_table, .text =
     "UPDATE upstream SET due_us = ?2 WHERE due_us > ?2 AND guresid IN"
-    " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)", .after = HFD_UNIT_ALL};
+    " (SELECT part.guresid FROM part JOIN fleet ON fleet.id = part.fleet_id WHERE fleet.owner_id = ?1)", .after = HFD_UNIT_ALL, .mixed = true};
 /* clang-format on */
 
 hfd_rc hfd_remote_row_get(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,

@@ -55,9 +55,9 @@ static struct hfd_query sql_replica_drop = {.table = &hfd_replica_table, .text =
 static const char sql_schema_min[] =
     "SELECT value FROM hfd_meta WHERE key = 'schema_min'";
 static struct hfd_query sql_commit_drop = {.table = &hfd_replica_table, .text =
-    "DELETE FROM hfd_commit WHERE seen_n = n AND seen_us < ?1"};
+    "DELETE FROM hfd_commit WHERE seen_n = n AND seen_us < ?1", .mixed = true};
 static struct hfd_query sql_commit_note = {.table = &hfd_replica_table, .text =
-    "UPDATE hfd_commit SET seen_n = n, seen_us = ?1 WHERE seen_n <> n"};
+    "UPDATE hfd_commit SET seen_n = n, seen_us = ?1 WHERE seen_n <> n", .mixed = true};
 static struct hfd_query sql_lease_release = {.table = &hfd_lease_table, .text =
     "UPDATE leader SET holder = '', until_us = 0 WHERE holder = ?1"};
 /* clang-format on */

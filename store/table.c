@@ -42,7 +42,10 @@ enum of {
     OF_NO_KEY
 };
 
-/* A word of a query: which columns it lists, and how: %n a name, %h a head, %p a place. */
+/*
+ * A word of a query: which columns it lists, and how: %n a name, %h a head, %p a place. In the text
+ * of a set, ?%p is a column of the arrays.
+ */
 static const struct word {
     const char *name;
     enum of of;
@@ -54,6 +57,15 @@ static const struct word {
     {"key", OF_KEY, "%n = ?%p", " AND ", 0}, {"primary", OF_PRIMARY, "%n", ", ", 0},
     {"behind", OF_PRIMARY, "?%p", ", ", 1},  {"last", OF_PRIMARY, "%n DESC", ", ", 0},
     {"sets", OF_SET, "%n = ?%p", ", ", 0},   {"excluded", OF_NO_KEY, "%n = excluded.%n", ", ", 0},
+};
+/* Words with two forms: of one write, and of a set. */
+static const struct {
+    const char *name, *one, *set;
+} forms[] = {
+    {"values", "VALUES (@places)", "SELECT * FROM @arrays"},
+    {"from", "", " FROM @arrays"},
+    {"using", "", " USING @arrays"},
+    {"skips", " ON CONFLICT DO NOTHING", ""},
 };
 
 /* Gives the index of a column of a word. @return false: it has not so many */
@@ -71,11 +83,13 @@ static bool find_col(const struct hfd_query *q, enum of of, size_t nth, size_t *
     return false;
 }
 
-static void add_col(const struct word *word, const struct hfd_col *col, size_t place,
+static void add_col(const struct word *word, const struct hfd_col *col, size_t place, bool set,
                     struct hfd_buf *b)
 {
     for (const char *f = word->form; *f != '\0'; f++) {
-        if (*f != '%')
+        if (*f == '?' && set)
+            hfd_buf_lit(b, "x.p");
+        else if (*f != '%')
             hfd_buf_add(b, (hfd_slice){f, 1});
         else if (*++f == 'p')
             hfd_buf_addf(b, "%zu", place);
@@ -92,40 +106,88 @@ static const struct word *find_word(hfd_slice name)
     return NULL;
 }
 
-/* Adds what stands for the word behind an @. Returns what is behind the word. */
-static const char *add_word(const struct hfd_query *q, const char *text, struct hfd_buf *b)
+/* The parameters of a write that hfd_query_bind binds: the key and what is set, or all columns. */
+static size_t params_of(const struct hfd_query *q)
 {
-    const size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz");
-    const struct word *word = find_word((hfd_slice){text, len});
-    size_t at;
+    size_t n = q->marks != 0 ? q->table->keys : q->table->count, at;
 
-    if (hfd_slice_is((hfd_slice){text, len}, "table"))
-        hfd_buf_add(b, hfd_slice_of(q->table->name));
-    else {
-        HFD_ASSERT(word != NULL);
-        for (size_t i = 0; find_col(q, word->of, i, &at); i++) {
-            hfd_buf_add(b, hfd_slice_of(i > 0 ? word->between : ""));
-            add_col(word, &q->table->cols[at],
-                    i + 1 + word->places + (word->of == OF_SET ? q->table->keys : 0), b);
-        }
-    }
-    return text + len;
+    for (size_t i = 0; q->marks != 0 && find_col(q, OF_SET, i, &at); i++)
+        n++;
+    return strstr(q->text, "@using") != NULL ? q->table->keys : n;
 }
 
-static char *make_sql(const struct hfd_query *q)
+static void add_arrays(const struct hfd_query *q, struct hfd_buf *b)
 {
-    const char *from = q->text;
+    const size_t n = params_of(q);
+
+    hfd_buf_lit(b, "unnest(");
+    for (size_t i = 1; i <= n; i++)
+        hfd_buf_addf(b, "%s?%zu", i > 1 ? ", " : "", i);
+    hfd_buf_lit(b, ") AS x(");
+    for (size_t i = 1; i <= n; i++)
+        hfd_buf_addf(b, "%sp%zu", i > 1 ? ", " : "", i);
+    hfd_buf_lit(b, ")");
+}
+
+/* Adds what stands for a word. */
+static void add_word(const struct hfd_query *q, hfd_slice name, bool set, struct hfd_buf *b)
+{
+    const struct word *word = find_word(name);
+    size_t at;
+
+    if (hfd_slice_is(name, "table")) {
+        hfd_buf_add(b, hfd_slice_of(q->table->name));
+        return;
+    }
+    if (hfd_slice_is(name, "arrays")) {
+        add_arrays(q, b);
+        return;
+    }
+    HFD_ASSERT(word != NULL);
+    for (size_t i = 0; find_col(q, word->of, i, &at); i++) {
+        hfd_buf_add(b, hfd_slice_of(i > 0 ? word->between : ""));
+        add_col(word, &q->table->cols[at],
+                i + 1 + word->places + (word->of == OF_SET ? q->table->keys : 0), set, b);
+    }
+}
+
+static const char *find_form(hfd_slice name, bool set)
+{
+    for (size_t i = 0; i < HFD_COUNT_OF(forms); i++)
+        if (hfd_slice_is(name, forms[i].name))
+            return set ? forms[i].set : forms[i].one;
+    return NULL;
+}
+
+static void add_text(const struct hfd_query *q, const char *from, bool set, struct hfd_buf *b)
+{
+    while (*from != '\0') {
+        const size_t len = strcspn(from, "@");
+        hfd_slice name = {from + len + 1, 0};
+        const char *form;
+
+        hfd_buf_add(b, (hfd_slice){from, len});
+        from += len;
+        if (*from == '\0')
+            break;
+        name.len = strspn(name.p, "abcdefghijklmnopqrstuvwxyz");
+        form = find_form(name, set);
+        if (form != NULL)
+            add_text(q, form, set, b);
+        else
+            add_word(q, name, set, b);
+        from = name.p + name.len;
+    }
+}
+
+static char *make_sql(const struct hfd_query *q, bool set)
+{
     struct hfd_buf b;
     char *made = NULL;
     hfd_slice text;
 
     hfd_buf_init(&b, SQL_MAX);
-    while (*from != '\0') {
-        const size_t len = strcspn(from, "@");
-
-        hfd_buf_add(&b, (hfd_slice){from, len});
-        from = from[len] == '@' ? add_word(q, from + len + 1, &b) : from + len;
-    }
+    add_text(q, q->text, set, &b);
     hfd_buf_addc(&b, '\0');
     if (hfd_buf_finish(&b, &text, NULL) == HFD_OK)
         made = strdup(text.p);
@@ -134,21 +196,43 @@ static char *make_sql(const struct hfd_query *q)
 }
 
 /* Two threads may make the same text: the first one stays. */
-hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err)
+static hfd_rc get_sql(struct hfd_query *query, bool set, const char **out, struct hfd_err *err)
 {
+    _Atomic(const char *) *made = set ? &query->made_set : &query->made;
     char *own;
 
-    *out = atomic_load_explicit(&query->made, memory_order_acquire);
+    *out = atomic_load_explicit(made, memory_order_acquire);
     if (*out != NULL)
         return HFD_OK;
-    own = make_sql(query);
+    own = make_sql(query, set);
     if (own == NULL)
         return hfd_fail_nomem(err, "make a statement");
-    if (atomic_compare_exchange_strong(&query->made, out, own))
+    if (atomic_compare_exchange_strong(made, out, own))
         *out = own;
     else
         free(own);
     return HFD_OK;
+}
+
+hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err)
+{
+    return get_sql(query, false, out, err);
+}
+
+hfd_rc hfd_query_write_of(struct hfd_query *query, struct hfd_db_write *out, struct hfd_err *err)
+{
+    const struct hfd_table *table = query->table;
+    const bool updates = strstr(query->text, "@from") != NULL;
+    hfd_rc rc = hfd_query_sql(query, &out->sql, err);
+
+    out->set = NULL;
+    out->table = query->mixed ? NULL : table->name;
+    out->key = updates ? 1 : (int)table->key + 1;
+    out->keys = updates || strstr(query->text, "@keys") != NULL ? (int)table->keys : 0;
+    if (rc == HFD_OK && (updates || strstr(query->text, "@values") != NULL ||
+                         strstr(query->text, "@using") != NULL))
+        rc = get_sql(query, true, &out->set, err);
+    return rc;
 }
 
 /* ---- members ---- */

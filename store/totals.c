@@ -29,8 +29,8 @@ static const struct hfd_table sums = {
 
 #define KEY_ONLY HFD_COL_OWN /* a mark that no column has: the key alone is bound */
 static struct hfd_query sql_count_add = {.table = &hfd_fleet_count_table, .text =
-    "INSERT INTO fleet_count (@cols) VALUES (@places) ON CONFLICT (@keys) DO UPDATE SET n = fleet_count.n + excluded.n"};
-static struct hfd_query sql_count_drop = {.table = &hfd_fleet_count_table, .text = "DELETE FROM fleet_count WHERE @key AND n = 0", .marks = KEY_ONLY};
+    "INSERT INTO fleet_count (@cols) @values ON CONFLICT (@keys) DO UPDATE SET n = fleet_count.n + excluded.n"};
+static struct hfd_query sql_count_drop = {.table = &hfd_fleet_count_table, .text = "DELETE FROM fleet_count@using WHERE @key AND n = 0", .marks = KEY_ONLY};
 static struct hfd_query sql_count_get = {.table = &hfd_fleet_count_table, .text =
     "SELECT CAST(COALESCE(sum(n), 0) AS BIGINT) FROM fleet_count WHERE kind IN " HFD_SQL_SLOTS("CAST(?1 AS BIGINT)")
     " AND field = ?2 AND name = ?3 AND value = ?4"};

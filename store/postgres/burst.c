@@ -13,7 +13,6 @@
 
 #define BYTES_MAX ((size_t)1 << 30)
 #define COLUMNS_MAX 64
-#define FIXES_FROM 8                          /* writes of a set */
 #define PARAMS_MAX (HFD_SHAPE_PARAMS_MAX + 1) /* and how many rows are expected */
 
 /* ---- sending ---- */
@@ -151,46 +150,13 @@ static enum hfd_value_kind kind_of(const struct hfd_write_set *set, int at)
     return kind;
 }
 
-static bool has_one_value(const struct hfd_write *first, int at)
-{
-    const struct hfd_value *value = &first->values[at];
-    bool same = value->kind != HFD_VALUE_NONE;
-
-    for (const struct hfd_write *w = first->next; same && w != NULL; w = w->next)
-        same = hfd_value_is_same(value, &w->values[at]);
-    return same;
-}
-
-/*
- * Parameters that need not be arrays: PostgreSQL takes each array apart. Small sets gain nothing,
- * and have too many different ones.
- */
-static uint64_t fixed_of(const struct hfd_write_set *set)
-{
-    uint64_t fixed = 0;
-    int arrays = set->count >= FIXES_FROM ? set->shape->params : 0;
-
-    HFD_ASSERT(set->first != NULL);
-    for (int i = 0; arrays > 1 && i < set->shape->params; i++)
-        if (has_one_value(set->first, i)) {
-            fixed |= UINT64_C(1) << i;
-            arrays--;
-        }
-    return fixed;
-}
-
-static bool set_arrays(struct sending *s, const struct hfd_write_set *set, uint64_t fixed,
-                       struct params *p)
+static bool set_arrays(struct sending *s, const struct hfd_write_set *set, struct params *p)
 {
     struct hfd_buf b;
     bool well = true;
 
     hfd_buf_init(&b, BYTES_MAX);
-    for (int i = 0; well && i < set->shape->params; i++) {
-        if ((fixed >> i & 1) != 0) {
-            well = set_value(s, p, &set->first->values[i]);
-            continue;
-        }
+    for (int i = 0; well && i < set->params; i++) {
         hfd_buf_reset(&b);
         hfd_pg_array_begin(&b, kind_of(set, i), set->count);
         for (const struct hfd_write *w = set->first; w != NULL; w = w->next)
@@ -204,22 +170,35 @@ static bool set_arrays(struct sending *s, const struct hfd_write_set *set, uint6
 static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struct hfd_err *err)
 {
     const bool many = set->count > 1;
-    const enum hfd_pg_form form = hfd_pg_form_of(set);
-    struct hfd_pg_text *t = hfd_pg_text(
-        s->db, &(struct hfd_pg_source){set->sql, NULL, set->shape, form, fixed_of(set)});
     const int64_t expected = (int64_t)set->count;
+    struct hfd_pg_text *t = hfd_pg_text(
+        s->db, &(struct hfd_pg_source){.sql = many ? set->how.set : set->how.sql,
+                                       .form = set->expects_one ? HFD_PG_COUNTED : HFD_PG_ONE,
+                                       .params = set->params});
     struct params p = {.count = 0};
     bool well = t != NULL;
 
+    HFD_ASSERT(set->params < PARAMS_MAX);
     if (well && many)
-        well = set_arrays(s, set, t->fixed, &p);
-    for (int i = 0; well && !many && i < set->shape->params; i++)
+        well = set_arrays(s, set, &p);
+    for (int i = 0; well && !many && i < set->params; i++)
         well = set_value(s, &p, &set->first->values[i]);
-    if (well && hfd_pg_form_counts(form))
+    if (well && set->expects_one)
         well = set_number(s, &p, &expected, HFD_PG_INT8);
     if (!well)
         return hfd_fail_nomem(err, "a write of the store");
-    return send_prepared(s, t, &p, &(struct sent){.answer = WRITTEN, .what = set->sql}, err);
+    return send_prepared(s, t, &p, &(struct sent){.answer = WRITTEN, .what = set->how.sql}, err);
+}
+
+static hfd_rc send_writes(struct sending *s, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    for (const struct hfd_write_table *t = s->burst->writes; rc == HFD_OK && t != NULL; t = t->next)
+        for (const struct hfd_write_set *set = t->first; rc == HFD_OK && set != NULL;
+             set = set->next)
+            rc = send_set(s, set, err);
+    return rc;
 }
 
 /* ---- reads ---- */
@@ -369,9 +348,8 @@ static hfd_rc send_all(struct sending *s, struct hfd_err *err)
 {
     hfd_rc rc = s->burst->begins ? send_begin(s, err) : HFD_OK;
 
-    for (const struct hfd_write_set *set = s->burst->writes; rc == HFD_OK && set != NULL;
-         set = set->next)
-        rc = send_set(s, set, err);
+    if (rc == HFD_OK)
+        rc = send_writes(s, err);
     if (rc == HFD_OK && s->burst->reads != NULL)
         rc = send_reads(s, err);
     if (rc == HFD_OK && s->burst->commits)

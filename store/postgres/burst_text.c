@@ -7,7 +7,6 @@
 
 #define TEXT_MAX 20000u
 #define BUCKETS 128u
-#define FIXED_MAX 6u /* texts of one form that fix parameters */
 
 struct hfd_pg_texts {
     struct hfd_pg_text *buckets[BUCKETS];
@@ -30,25 +29,9 @@ void hfd_pg_texts_free(struct hfd_db *db)
 
 /* ---- forms ---- */
 
-bool hfd_pg_form_counts(enum hfd_pg_form form)
-{
-    return form == HFD_PG_ONE_COUNTED || form == HFD_PG_SET_COUNTED;
-}
-
 bool hfd_pg_form_adds_number(enum hfd_pg_form form)
 {
     return form == HFD_PG_SET_READ || form == HFD_PG_SET_FOLLOW;
-}
-
-enum hfd_pg_form hfd_pg_form_of(const struct hfd_write_set *set)
-{
-    const bool many = set->count > 1;
-
-    if (!set->expects_one)
-        return many ? HFD_PG_SET : HFD_PG_ONE;
-    if (set->shape->skips)
-        return many ? HFD_PG_SET_NEW : HFD_PG_ONE_NEW;
-    return many ? HFD_PG_SET_COUNTED : HFD_PG_ONE_COUNTED;
 }
 
 /* A write that changes another number of rows fails: what is behind it is not done. */
@@ -72,36 +55,12 @@ static void add_one(struct hfd_buf *b, hfd_slice sql)
     free(text);
 }
 
-/* The text up to "ON CONFLICT DO NOTHING": a row that is there is refused by its unique index. */
-static hfd_slice without_tail(const struct hfd_pg_source *from)
-{
-    return (hfd_slice){from->sql, (size_t)(from->shape->tail.p - from->sql)};
-}
-
-static void add_set_new(struct hfd_buf *b, const struct hfd_pg_source *from)
-{
-    struct hfd_shape shape = *from->shape;
-
-    shape.tail = HFD_SLICE_NONE;
-    hfd_shape_set(&shape, from->fixed, b);
-}
-
 static void add_text(struct hfd_buf *b, const struct hfd_pg_source *from)
 {
     switch (from->form) {
     case HFD_PG_ONE:
-    case HFD_PG_ONE_COUNTED:
+    case HFD_PG_COUNTED:
         add_one(b, hfd_slice_of(from->sql));
-        break;
-    case HFD_PG_ONE_NEW:
-        add_one(b, without_tail(from));
-        break;
-    case HFD_PG_SET:
-    case HFD_PG_SET_COUNTED:
-        hfd_shape_set(from->shape, from->fixed, b);
-        break;
-    case HFD_PG_SET_NEW:
-        add_set_new(b, from);
         break;
     case HFD_PG_SET_READ:
         hfd_shape_set_read(from->shape, from->sql, b);
@@ -120,8 +79,8 @@ static char *make_text(const struct hfd_pg_source *from)
     hfd_buf_init(&inner, TEXT_MAX);
     hfd_buf_init(&b, TEXT_MAX);
     add_text(&inner, from);
-    if (hfd_pg_form_counts(from->form))
-        add_counted(&b, hfd_buf_slice(&inner), from->shape->params + 1);
+    if (from->form == HFD_PG_COUNTED)
+        add_counted(&b, hfd_buf_slice(&inner), from->params + 1);
     else
         hfd_buf_add(&b, hfd_buf_slice(&inner));
     hfd_buf_addc(&b, '\0');
@@ -147,7 +106,6 @@ static struct hfd_pg_text *new_text(const struct hfd_pg_source *from, unsigned n
     t->sql = from->sql;
     t->target = from->target;
     t->form = from->form;
-    t->fixed = from->fixed;
     (void)snprintf(t->name, sizeof(t->name), "b%u", number);
     return t;
 }
@@ -165,40 +123,21 @@ static struct hfd_pg_text **bucket_of(struct hfd_pg_texts *texts, const struct h
     return &texts->buckets[(h >> 32) % BUCKETS];
 }
 
-/* Finds a text. @param count  of those that differ in `fixed` alone */
-static struct hfd_pg_text *find(struct hfd_pg_text *first, const struct hfd_pg_source *from,
-                                unsigned *count)
-{
-    *count = 0;
-    for (struct hfd_pg_text *t = first; t != NULL; t = t->in_bucket) {
-        if (!is_of(t, from))
-            continue;
-        if (t->fixed == from->fixed)
-            return t;
-        (*count)++;
-    }
-    return NULL;
-}
-
 struct hfd_pg_text *hfd_pg_text(struct hfd_db *db, const struct hfd_pg_source *from)
 {
-    struct hfd_pg_source of = *from;
     struct hfd_pg_text **bucket, *t;
-    unsigned count;
 
     if (db->texts == NULL)
         db->texts = calloc(1, sizeof(*db->texts));
     if (db->texts == NULL)
         return NULL;
     bucket = bucket_of(db->texts, from);
-    t = find(*bucket, from, &count);
-    if (t == NULL && count >= FIXED_MAX && of.fixed != 0) {
-        of.fixed = 0;
-        t = find(*bucket, &of, &count);
-    }
+    t = *bucket;
+    while (t != NULL && !is_of(t, from))
+        t = t->in_bucket;
     if (t != NULL)
         return t;
-    t = new_text(&of, db->texts->count);
+    t = new_text(from, db->texts->count);
     if (t == NULL)
         return NULL;
     db->texts->count++;

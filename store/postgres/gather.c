@@ -17,7 +17,7 @@ hfd_rc hfd_gather_surprised(struct hfd_db *db, struct hfd_err *err)
 
 static void forget_writes(struct hfd_db *db)
 {
-    hfd_writes_clear(&db->writes);
+    hfd_writes_fini(&db->writes);
     hfd_writes_init(&db->writes);
 }
 
@@ -420,6 +420,7 @@ static hfd_slice gather_json_key(const struct hfd_db *db, hfd_slice key, struct 
 
 static const struct hfd_engine_statements statements = {
     .prepare = hfd_gather_prepare,
+    .prepare_write = hfd_gather_prepare_write,
     .prepare_once = hfd_gather_prepare_once,
     .text = hfd_gather_text,
     .blob = hfd_gather_blob,

@@ -27,7 +27,7 @@ struct hfd_burst {
     bool begins;                   /* a transaction, before all of them */
     bool commits;                  /* behind them, if all of them do what is expected */
     const struct hfd_roots *roots; /* of a burst that begins: the locks */
-    const struct hfd_write_set *writes;
+    const struct hfd_write_table *writes;
     struct hfd_known *reads;   /* linked by in_wanted */
     struct hfd_knowns *knowns; /* where rows of the reads are added */
 };

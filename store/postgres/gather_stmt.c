@@ -62,6 +62,16 @@ hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **
     return HFD_OK;
 }
 
+hfd_rc hfd_gather_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
+                                struct hfd_stmt **out, struct hfd_err *err)
+{
+    const hfd_rc rc = hfd_gather_prepare(db, write->sql, out, err);
+
+    if (rc == HFD_OK)
+        (*out)->how = *write;
+    return rc;
+}
+
 /* A composed text is not gathered. It sees the writes so far. */
 hfd_rc hfd_gather_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
                                struct hfd_err *err)
@@ -151,10 +161,9 @@ void hfd_gather_null(struct hfd_stmt *st, int at)
         bind(st, at, (struct hfd_value){HFD_VALUE_NONE, true, {.i64 = 0}});
 }
 
-void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_shape *shape,
-                     const struct hfd_value *values)
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params)
 {
-    for (int i = 0; i < shape->params; i++) {
+    for (int i = 0; i < params; i++) {
         const struct hfd_value *v = &values[i];
 
         if (v->kind == HFD_VALUE_I64)
@@ -181,7 +190,7 @@ static hfd_rc go_inside(struct hfd_stmt *st, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_db_prepare(st->db->inner, st->sql, &st->inner, err);
     if (rc == HFD_OK)
-        hfd_gather_bind(st->inner, &st->shape, st->values);
+        hfd_gather_bind(st->inner, st->values, st->shape.params);
     return rc;
 }
 
@@ -271,22 +280,16 @@ hfd_rc hfd_gather_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
     return HFD_OK;
 }
 
-static bool is_write(const struct hfd_shape *s)
-{
-    return s->kind == HFD_SHAPE_INSERT || s->kind == HFD_SHAPE_UPSERT ||
-           s->kind == HFD_SHAPE_UPDATE || s->kind == HFD_SHAPE_DELETE;
-}
-
 /* Keeps a write back. It is taken to change one row where the caller asks how many. */
 static hfd_rc keep_back(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
 {
     struct hfd_db *db = st->db;
-    const struct hfd_write_new new = {st->sql, {&st->shape, st->values}, changed != NULL};
+    const struct hfd_write_new new = {&st->how, st->values, st->shape.params, changed != NULL};
     const hfd_rc rc =
         db->surprised ? hfd_gather_surprised(db, err) : hfd_writes_add(&db->writes, &new, err);
 
     if (rc == HFD_OK)
-        hfd_known_write(&db->knowns, &new.use);
+        hfd_known_write(&db->knowns, &(struct hfd_shape_use){&st->shape, st->values});
     if (changed != NULL)
         *changed = rc == HFD_OK;
     hfd_gather_done(st);
@@ -299,7 +302,7 @@ hfd_rc hfd_gather_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err
 
     HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
     HFD_ASSERT(st->in_use && !st->once);
-    if (st->db->mode != HFD_GATHER_DIRECT && is_write(&st->shape))
+    if (st->db->mode != HFD_GATHER_DIRECT && st->how.sql != NULL)
         return keep_back(st, changed, err);
     rc = go_inside(st, err);
     if (rc == HFD_OK) {

@@ -41,6 +41,7 @@ struct hfd_stmt {
     uint32_t magic;
     struct hfd_db *db;
     const char *sql;
+    struct hfd_db_write how; /* sql NULL = the statement is not kept back */
     struct hfd_shape shape;
     struct hfd_value values[HFD_SHAPE_PARAMS_MAX];
     struct hfd_stmt *inner; /* the other engine's, while it is used */
@@ -64,6 +65,8 @@ HFD_MUST_CHECK hfd_rc hfd_gather_follow(struct hfd_db *db, const struct hfd_db_f
                                         hfd_slice key, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                                          struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_gather_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
+                                               struct hfd_stmt **out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_gather_prepare_once(struct hfd_db *db, hfd_slice sql,
                                               struct hfd_stmt **out, struct hfd_err *err);
 void hfd_gather_text(struct hfd_stmt *st, int at, hfd_slice v);
@@ -80,7 +83,6 @@ bool hfd_gather_col_is_null(struct hfd_stmt *st, int at);
 hfd_slice hfd_gather_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem);
 
 /** Binds values to a statement of any engine. */
-void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_shape *shape,
-                     const struct hfd_value *values);
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params);
 
 #endif

@@ -249,16 +249,6 @@ static void read_conditions(struct reader *r, struct hfd_shape *s)
 /* ---- kinds of statements ---- */
 
 /* The parts of a text from a word on. */
-static hfd_slice from_here(const struct reader *r)
-{
-    return hfd_slice_of(r->now.text.p);
-}
-
-static hfd_slice up_to_here(const char *sql, const struct reader *r)
-{
-    return (hfd_slice){sql, (size_t)(r->now.text.p - sql)};
-}
-
 static void read_select(const char *sql, struct hfd_shape *s)
 {
     struct reader r = reader_of(sql);
@@ -285,14 +275,6 @@ static void read_conflict(struct reader *r, struct hfd_shape *s)
     next(r);
 }
 
-/* Returns true when a parameter stands from here on. */
-static bool has_params(struct reader r)
-{
-    while (r.now.kind != END && r.now.kind != PARAM)
-        next(&r);
-    return r.now.kind == PARAM;
-}
-
 /*
  * Reads "ON CONFLICT ... DO ...". An upsert may change any column but those that it names: its rows
  * are known by them alone.
@@ -315,8 +297,7 @@ static bool read_tail(struct reader *r, struct hfd_shape *s)
         memcpy(s->equals, before.equals, sizeof(s->equals));
         s->equal_count = before.equal_count;
         next(r);
-        s->skips = r->now.kind == END;
-        return s->skips;
+        return r->now.kind == END;
     }
     s->kind = HFD_SHAPE_UPSERT;
     return s->equal_count > 0;
@@ -337,7 +318,7 @@ static bool read_columns(struct reader *r, hfd_slice columns[HFD_SHAPE_EQUALS_MA
 }
 
 /* Reads "(a, b) VALUES (?1, ?2)". @return false for any other form */
-static bool read_values(const char *sql, struct reader *r, struct hfd_shape *s)
+static bool read_values(struct reader *r, struct hfd_shape *s)
 {
     hfd_slice columns[HFD_SHAPE_EQUALS_MAX];
     size_t count = 0, at = 0;
@@ -345,11 +326,9 @@ static bool read_values(const char *sql, struct reader *r, struct hfd_shape *s)
     if (!read_columns(r, columns, &count))
         return false;
     next(r);
-    s->head = up_to_here(sql, r);
     if (!take(r, "VALUES") || !is_sign(r, '('))
         return false;
     next(r);
-    s->values = from_here(r);
     for (; r->now.kind == PARAM || r->now.kind == NUMBER || r->now.kind == TEXT; at++) {
         if (at < count && r->now.kind == PARAM)
             add_equal(s, columns[at], r->now.param);
@@ -357,11 +336,9 @@ static bool read_values(const char *sql, struct reader *r, struct hfd_shape *s)
         if (is_sign(r, ','))
             next(r);
     }
-    s->values.len = (size_t)(r->now.text.p - s->values.p);
     if (!is_sign(r, ')') || at != count)
         return false;
     next(r);
-    s->tail = from_here(r);
     return true;
 }
 
@@ -373,28 +350,8 @@ static void read_insert(const char *sql, struct hfd_shape *s)
     next(&r); /* INSERT */
     next(&r); /* INTO */
     next(&r); /* the table */
-    if (!read_values(sql, &r, s)) {
+    if (!read_values(&r, s) || !read_tail(&r, s))
         s->equal_count = 0;
-        return;
-    }
-    s->settable = !has_params(r);
-    if (!read_tail(&r, s)) {
-        s->settable = false;
-        s->equal_count = 0;
-    }
-}
-
-/* Columns by which rows are told apart: keys, and what unique indexes are made of. */
-static bool is_of_key(hfd_slice column)
-{
-    static const char *const columns[] = {
-        "id",    "seq", "guresid", "fleet_id",   "owner_id", "name",   "kind",
-        "about", "key", "value",   "deleted_us", "adapter",  "digest", "one"};
-
-    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-        if (hfd_slice_is(column, columns[i]))
-            return true;
-    return false;
 }
 
 static void drop_equal(struct hfd_shape *s, hfd_slice column)
@@ -419,7 +376,6 @@ static void read_update(const char *sql, struct hfd_shape *s)
     next(&r); /* the table */
     if (!take(&r, "SET"))
         return;
-    s->keeps_unique = true;
     while (r.now.kind != END && !is(&r, "WHERE")) {
         const struct token now = r.now;
 
@@ -427,20 +383,15 @@ static void read_update(const char *sql, struct hfd_shape *s)
             return;
         if (column)
             set[count++] = now.text;
-        if (column && is_of_key(now.text))
-            s->keeps_unique = false;
         next(&r);
         column = now.kind == SIGN && now.text.p[0] == ',';
         if (now.kind == SIGN && now.text.p[0] == '(')
             skip_brackets(&r);
     }
-    s->head = up_to_here(sql, &r);
-    s->tail = from_here(&r);
     if (take(&r, "WHERE"))
         read_conditions(&r, s);
     for (size_t i = 0; i < count; i++)
         drop_equal(s, set[i]);
-    s->settable = s->equal_count > 0 && r.now.kind == END;
 }
 
 static void read_delete(const char *sql, struct hfd_shape *s)
@@ -451,11 +402,8 @@ static void read_delete(const char *sql, struct hfd_shape *s)
     next(&r); /* DELETE */
     next(&r); /* FROM */
     next(&r); /* the table */
-    s->head = up_to_here(sql, &r);
-    s->tail = from_here(&r);
     if (take(&r, "WHERE"))
         read_conditions(&r, s);
-    s->settable = s->equal_count > 0 && r.now.kind == END;
 }
 
 /* Reads the comment that says when an empty result stays empty. */
@@ -512,56 +460,27 @@ void hfd_shape_read(const char *sql, struct hfd_shape *out)
 
 /* ---- sets ---- */
 
-static bool is_fixed(uint64_t fixed, int param)
-{
-    return param > 0 && (fixed >> (param - 1) & 1) != 0;
-}
-
-/* Adds a piece of the text. ?N becomes `from` with N behind it, or $N for a fixed parameter. */
-static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *from, uint64_t fixed)
+/* Adds a piece of the text. ?N becomes `from` with N behind it. */
+static void add_piece_from(struct hfd_buf *sql, hfd_slice piece, const char *from)
 {
     struct reader r = {.at = piece.p};
     const char *done = piece.p;
 
-    if (piece.p == NULL)
-        return;
     for (next(&r); r.now.kind != END && r.now.text.p < piece.p + piece.len; next(&r)) {
         if (r.now.kind != PARAM)
             continue;
         hfd_buf_add(sql, (hfd_slice){done, (size_t)(r.now.text.p - done)});
-        hfd_buf_addf(sql, "%s%d", is_fixed(fixed, r.now.param) ? "$" : from, r.now.param);
+        hfd_buf_addf(sql, "%s%d", from, r.now.param);
         done = r.at;
     }
     hfd_buf_add(sql, (hfd_slice){done, (size_t)(piece.p + piece.len - done)});
 }
 
-/* Adds "$1, $2", or what else `form` is, without those that are fixed. */
-static void add_list(struct hfd_buf *sql, int params, const char *form, uint64_t fixed)
+/* Adds "$1, $2", or what else `form` is. */
+static void add_list(struct hfd_buf *sql, int params, const char *form)
 {
-    const char *sep = "";
-
-    for (int i = 1; i <= params; i++) {
-        if (is_fixed(fixed, i))
-            continue;
-        hfd_buf_addf(sql, "%s%s%d", sep, form, i);
-        sep = ", ";
-    }
-}
-
-void hfd_shape_set(const struct hfd_shape *shape, uint64_t fixed, struct hfd_buf *sql)
-{
-    HFD_ASSERT(shape->settable);
-    add_piece_from(sql, shape->head, "x.p", fixed);
-    if (shape->kind == HFD_SHAPE_INSERT || shape->kind == HFD_SHAPE_UPSERT) {
-        hfd_buf_lit(sql, "SELECT ");
-        add_piece_from(sql, shape->values, "x.p", fixed);
-    }
-    hfd_buf_addf(sql, "%s unnest(", shape->kind == HFD_SHAPE_DELETE ? "USING" : " FROM");
-    add_list(sql, shape->params, "$", fixed);
-    hfd_buf_lit(sql, ") AS x(");
-    add_list(sql, shape->params, "p", fixed);
-    hfd_buf_lit(sql, ") ");
-    add_piece_from(sql, shape->tail, "x.p", fixed);
+    for (int i = 1; i <= params; i++)
+        hfd_buf_addf(sql, "%s%s%d", i > 1 ? ", " : "", form, i);
 }
 
 /* Keeps the planner from reading the whole table for a join: each element is looked up alone. */
@@ -574,11 +493,11 @@ static void add_fence(struct hfd_buf *sql, const char *text)
 void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct hfd_buf *sql)
 {
     hfd_buf_lit(sql, "SELECT x.n, q.* FROM unnest(");
-    add_list(sql, shape->params, "$", 0);
+    add_list(sql, shape->params, "$");
     hfd_buf_lit(sql, ") WITH ORDINALITY AS x(");
-    add_list(sql, shape->params, "p", 0);
+    add_list(sql, shape->params, "p");
     hfd_buf_lit(sql, ", n) CROSS JOIN LATERAL (");
-    add_piece_from(sql, hfd_slice_of(text), "x.p", 0);
+    add_piece_from(sql, hfd_slice_of(text), "x.p");
     add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q");
 }
@@ -587,10 +506,10 @@ void hfd_shape_set_follow(const char *via, const char *text, struct hfd_buf *sql
 {
     hfd_buf_lit(sql, "SELECT x.n, d.k1, q.* FROM unnest($1) WITH ORDINALITY AS x(p1, n)"
                      " CROSS JOIN LATERAL (");
-    add_piece_from(sql, hfd_slice_of(via), "x.p", 0);
+    add_piece_from(sql, hfd_slice_of(via), "x.p");
     add_fence(sql, via);
     hfd_buf_lit(sql, ") AS d(k1) LEFT JOIN LATERAL (");
-    add_piece_from(sql, hfd_slice_of(text), "d.k", 0);
+    add_piece_from(sql, hfd_slice_of(text), "d.k");
     add_fence(sql, text);
     hfd_buf_lit(sql, ") AS q ON TRUE");
 }

@@ -48,13 +48,7 @@ struct hfd_shape {
     struct hfd_shape_equal equals[HFD_SHAPE_EQUALS_MAX];
     size_t equal_count;
     struct hfd_shape_empty empty;
-    int params;        /* the highest number of a parameter */
-    hfd_slice head;    /* INSERT: up to VALUES; UPDATE, DELETE: up to WHERE */
-    hfd_slice values;  /* INSERT: between the brackets of VALUES */
-    hfd_slice tail;    /* INSERT: behind them; UPDATE, DELETE: from WHERE on */
-    bool skips;        /* an INSERT that skips a row that is there: ON CONFLICT DO NOTHING */
-    bool settable;     /* many of them can be one statement: hfd_shape_set */
-    bool keeps_unique; /* an update that sets no column by which rows are told apart */
+    int params; /* the highest number of a parameter */
 };
 
 /**
@@ -89,14 +83,8 @@ struct hfd_shape_use {
 };
 
 /**
- * Adds the text that does the work of many: parameters are arrays, `$1` has all values of ?1.
- * Asserts that the shape is settable.
- * @param fixed  bit N-1: `$N` is no array, but the value of ?N of all. One at least is an array
- */
-void hfd_shape_set(const struct hfd_shape *shape, uint64_t fixed, struct hfd_buf *sql);
-/**
- * The same for a read, which always can be a set. Each row begins with the number of its element,
- * from 1 on. The rows of an element stand in their order.
+ * Adds the text of many reads. Parameters are arrays: `$1` has all values of ?1. Each row begins
+ * with the number of its element, from 1 on. The rows of an element stand in their order.
  * @param text  of the shape
  */
 void hfd_shape_set_read(const struct hfd_shape *shape, const char *text, struct hfd_buf *sql);

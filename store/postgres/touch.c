@@ -102,11 +102,3 @@ bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_u
     }
     return true;
 }
-
-bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b)
-{
-    if (!hfd_shape_touches(a, b, NULL) && !hfd_shape_touches(b, a, NULL))
-        return !names_table(b->shape, a->shape->tables[0]) || a->shape == b->shape ||
-               a->shape->keeps_unique || b->shape->keeps_unique;
-    return false;
-}

@@ -1,6 +1,6 @@
 /*
- * Rules over the shapes of statements: which writes may change which results, and which writes may
- * change places. They only ever err on the safe side. Pure. Thread: any.
+ * Rules over the shapes of statements: which writes may change which results. They only ever err on
+ * the safe side. Pure. Thread: any.
  */
 #ifndef HFD_STORE_POSTGRES_TOUCH_H
 #define HFD_STORE_POSTGRES_TOUCH_H
@@ -30,8 +30,5 @@ bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape
  */
 bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read,
                      struct hfd_apart *apart);
-
-/** Returns true when two writes may change places. */
-bool hfd_shape_commutes(const struct hfd_shape_use *a, const struct hfd_shape_use *b);
 
 #endif

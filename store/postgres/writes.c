@@ -1,11 +1,5 @@
 #include "store/postgres/writes.h"
 
-#include "driver/base/check.h"
-#include "store/postgres/touch.h"
-
-/* How many writes one is compared with before it begins a set of its own. */
-#define COMPARED_MAX 2048
-
 void hfd_writes_init(struct hfd_writes *w)
 {
     *w = (struct hfd_writes){.first = NULL};
@@ -15,12 +9,7 @@ void hfd_writes_init(struct hfd_writes *w)
 void hfd_writes_fini(struct hfd_writes *w)
 {
     hfd_arena_fini(&w->mem);
-    w->first = w->last = NULL;
-}
-
-void hfd_writes_clear(struct hfd_writes *w)
-{
-    hfd_writes_fini(w);
+    w->first = w->last = w->open = NULL;
 }
 
 struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value *values, int count)
@@ -40,157 +29,149 @@ struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value 
     return copy;
 }
 
-static uint64_t hash_of(const struct hfd_shape_use *use)
+/* ---- sets ---- */
+
+static uint64_t hash_of(const struct hfd_db_write *how, const struct hfd_value *values)
 {
     uint64_t h = HFD_HASH_START;
 
-    for (size_t i = 0; i < use->shape->equal_count; i++) {
-        const struct hfd_value *v = &use->values[use->shape->equals[i].param - 1];
-
-        if (v->kind == HFD_VALUE_I64)
-            h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
-        else if (v->kind != HFD_VALUE_F64 && !v->null)
-            h = hfd_slice_hash_end(h, v->as.bytes);
+    for (int i = how->key - 1; i < how->key - 1 + how->keys; i++) {
+        if (values[i].kind == HFD_VALUE_I64)
+            h = (h ^ (uint64_t)values[i].as.i64) * UINT64_C(0x9E3779B97F4A7C15);
+        else
+            h = hfd_slice_hash_end(h, values[i].as.bytes);
     }
     return h ^ h >> 32;
 }
 
-/* Returns true when the rows of a write may be those of one in the set. */
-static bool has_equal(const struct hfd_write_set *set, const struct hfd_shape_use *use,
-                      uint64_t hash)
+/* Returns true when the key can be compared: it has no NULL, and nothing that is rounded. */
+static bool is_comparable(const struct hfd_db_write *how, const struct hfd_value *values)
 {
-    const struct hfd_write *w = set->buckets[hash % HFD_WRITES_BUCKETS];
+    bool all = true;
 
-    for (; w != NULL; w = w->in_bucket)
-        if (w->hash == hash &&
-            hfd_shape_touches(&(struct hfd_shape_use){set->shape, w->values}, use, NULL))
-            return true;
-    return false;
+    for (int i = how->key - 1; all && i < how->key - 1 + how->keys; i++)
+        all =
+            !values[i].null && values[i].kind != HFD_VALUE_F64 && values[i].kind != HFD_VALUE_NONE;
+    return all;
 }
 
-/* Values that are NULL, or not comparable, tell nothing. */
-static bool is_comparable(const struct hfd_shape_use *use)
+static bool has_key(const struct hfd_db_write *how, const struct hfd_value *a,
+                    const struct hfd_value *b)
 {
-    for (size_t i = 0; i < use->shape->equal_count; i++) {
-        const struct hfd_value *v = &use->values[use->shape->equals[i].param - 1];
+    bool same = true;
 
-        if (v->null || v->kind == HFD_VALUE_F64 || v->kind == HFD_VALUE_NONE)
-            return false;
-    }
-    return true;
-}
-
-/* Returns true when the write can join a set of its statement. */
-static bool can_join(const struct hfd_write_set *set, const struct hfd_write_new *new,
-                     uint64_t hash)
-{
-    if (set->sql != new->sql || !set->shape->settable || set->expects_one != new->expects_one)
-        return false;
-    if (new->use.shape->kind == HFD_SHAPE_INSERT || new->use.shape->kind == HFD_SHAPE_DELETE)
-        return true;
-    return set->comparable && is_comparable(&new->use) && !has_equal(set, &new->use, hash);
-}
-
-static bool same_columns(const struct hfd_shape *a, const struct hfd_shape *b)
-{
-    bool same = a->equal_count == b->equal_count && a->equal_count > 0;
-
-    for (size_t i = 0; same && i < a->equal_count; i++)
-        same = hfd_slice_eq(a->equals[i].column, b->equals[i].column);
+    for (int i = how->key - 1; same && i < how->key - 1 + how->keys; i++)
+        same = a[i].kind == HFD_VALUE_I64 ? a[i].as.i64 == b[i].as.i64
+                                          : hfd_slice_eq(a[i].as.bytes, b[i].as.bytes);
     return same;
 }
 
-/* Returns true when the write may be done before all of the set. */
-static bool can_pass(const struct hfd_write_set *set, const struct hfd_write_new *new,
-                     uint64_t hash, int *compared)
+static struct hfd_write **bucket_of(const struct hfd_write_set *set, const struct hfd_value *values)
 {
-    const struct hfd_shape_use one = {set->shape, set->first->values};
+    return &set->buckets[hash_of(&set->how, values) % HFD_WRITES_BUCKETS];
+}
 
-    if (same_columns(set->shape, new->use.shape) && set->comparable && is_comparable(&new->use) &&
-        (set->shape->keeps_unique || new->use.shape->keeps_unique) &&
-        hfd_slice_eq(set->shape->tables[0], new->use.shape->tables[0]))
-        return !has_equal(set, &new->use, hash);
-    if (!hfd_shape_commutes(&one, &new->use))
+static void add_to_bucket(struct hfd_write_set *set, struct hfd_write *write)
+{
+    struct hfd_write **bucket = bucket_of(set, write->values);
+
+    write->in_bucket = *bucket;
+    *bucket = write;
+}
+
+static bool has_equal(const struct hfd_write_set *set, const struct hfd_value *values)
+{
+    const struct hfd_write *w = *bucket_of(set, values);
+
+    while (w != NULL && !has_key(&set->how, w->values, values))
+        w = w->in_bucket;
+    return w != NULL;
+}
+
+/* Returns true when the write can be one of the set. */
+static bool can_join(struct hfd_writes *w, struct hfd_write_set *set,
+                     const struct hfd_write_new *new)
+{
+    if (set == NULL || set->how.sql != new->how->sql || set->how.set == NULL ||
+        set->expects_one != new->expects_one)
         return false;
-    for (const struct hfd_write *w = set->first->next; w != NULL; w = w->next)
-        if (++*compared > COMPARED_MAX ||
-            !hfd_shape_commutes(&(struct hfd_shape_use){set->shape, w->values}, &new->use))
-            return false;
-    return true;
-}
-
-static bool shares_table(const struct hfd_shape *a, const struct hfd_shape *b)
-{
-    if (a->kind == HFD_SHAPE_OTHER || b->kind == HFD_SHAPE_OTHER)
+    if (set->how.keys == 0)
         return true;
-    for (size_t i = 0; i < a->table_count; i++)
-        for (size_t k = 0; k < b->table_count; k++)
-            if (hfd_slice_eq(a->tables[i], b->tables[k]))
-                return true;
-    return false;
-}
-
-/* The set that the write can join; NULL = a new one. */
-static struct hfd_write_set *find_set(struct hfd_writes *w, const struct hfd_write_new *new,
-                                      uint64_t hash)
-{
-    int compared = 0;
-    struct hfd_write_set *set = w->last;
-
-    for (; set != NULL; set = set->before) {
-        if (can_join(set, new, hash))
-            return set;
-        if (shares_table(set->shape, new->use.shape) && !can_pass(set, new, hash, &compared))
-            return NULL;
+    if (!is_comparable(&set->how, set->first->values) || !is_comparable(&set->how, new->values))
+        return false;
+    if (set->buckets == NULL) {
+        set->buckets = hfd_arena_array(&w->mem, HFD_WRITES_BUCKETS, sizeof(struct hfd_write *));
+        if (set->buckets == NULL)
+            return false;
+        add_to_bucket(set, set->first);
     }
-    return NULL;
+    return !has_equal(set, new->values);
 }
 
-static struct hfd_write_set *add_set(struct hfd_writes *w, const struct hfd_write_new *new)
+/* The list of the write's table. */
+static struct hfd_write_table *find_table(struct hfd_writes *w, const char *name)
+{
+    struct hfd_write_table *table = name != NULL ? w->open : NULL;
+
+    while (table != NULL && strcmp(table->name, name) != 0)
+        table = table->next;
+    if (table != NULL)
+        return table;
+    table = hfd_arena_alloc(&w->mem, sizeof(*table));
+    if (table == NULL)
+        return NULL;
+    table->name = name;
+    if (w->last != NULL)
+        w->last->next = table;
+    else
+        w->first = table;
+    w->last = table;
+    if (name == NULL) /* what comes later is behind it */
+        w->open = NULL;
+    else if (w->open == NULL)
+        w->open = table;
+    return table;
+}
+
+static struct hfd_write_set *add_set(struct hfd_writes *w, struct hfd_write_table *table,
+                                     const struct hfd_write_new *new)
 {
     struct hfd_write_set *set = hfd_arena_alloc(&w->mem, sizeof(*set));
 
     if (set == NULL)
         return NULL;
-    set->sql = new->sql;
-    set->shape = new->use.shape;
-    set->before = w->last;
+    set->how = *new->how;
+    set->params = new->params;
     set->expects_one = new->expects_one;
-    set->comparable = true;
-    if (w->last != NULL)
-        w->last->next = set;
+    if (table->last != NULL)
+        table->last->next = set;
     else
-        w->first = set;
-    w->last = set;
+        table->first = set;
+    table->last = set;
     return set;
 }
 
 hfd_rc hfd_writes_add(struct hfd_writes *w, const struct hfd_write_new *new, struct hfd_err *err)
 {
-    const uint64_t hash = hash_of(&new->use);
-    struct hfd_write_set *set = find_set(w, new, hash);
+    struct hfd_write_table *table = find_table(w, new->how->table);
     struct hfd_write *write = hfd_arena_alloc(&w->mem, sizeof(*write));
-    struct hfd_write **bucket;
+    struct hfd_write_set *set;
 
     w->count++;
     if (write != NULL)
-        write->values = hfd_values_copy(&w->mem, new->use.values, new->use.shape->params);
-    if (write == NULL || write->values == NULL)
+        write->values = hfd_values_copy(&w->mem, new->values, new->params);
+    if (table == NULL || write == NULL || write->values == NULL)
         return hfd_fail_nomem(err, "a write of the store");
-    if (set == NULL)
-        set = add_set(w, new);
+    set = can_join(w, table->last, new) ? table->last : add_set(w, table, new);
     if (set == NULL)
         return hfd_fail_nomem(err, "a write of the store");
-    bucket = &set->buckets[hash % HFD_WRITES_BUCKETS];
-    write->hash = hash;
-    write->in_bucket = *bucket;
-    *bucket = write;
+    if (set->buckets != NULL)
+        add_to_bucket(set, write);
     if (set->last != NULL)
         set->last->next = write;
     else
         set->first = write;
     set->last = write;
     set->count++;
-    set->comparable = set->comparable && is_comparable(&new->use);
     return HFD_OK;
 }

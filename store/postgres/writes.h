@@ -1,7 +1,6 @@
 /*
- * The writes of a group that are not sent yet. Those with the same statement are gathered into
- * sets, each of which is sent as one statement. A write joins an earlier set only where the order
- * makes no difference.
+ * The writes of a group that are not sent yet, by table. Writes of one table are sent in their
+ * order. Neighbours with the same statement are a set, which is sent as one statement.
  *
  * Thread: that of the connection.
  */
@@ -9,32 +8,39 @@
 #define HFD_STORE_POSTGRES_WRITES_H
 
 #include "driver/base/arena.h"
+#include "store/db.h"
 #include "store/postgres/shape.h"
 
 #define HFD_WRITES_BYTES_MAX ((size_t)256 << 20)
-#define HFD_WRITES_BUCKETS 128u
+#define HFD_WRITES_BUCKETS 64u
 
 struct hfd_write {
     struct hfd_write *next, *in_bucket;
-    const struct hfd_value *values; /* shape->params of them */
-    uint64_t hash;                  /* of the values of its equal columns */
+    const struct hfd_value *values;
 };
 
 /** Writes with the same statement, in their order. */
 struct hfd_write_set {
-    struct hfd_write_set *next, *before;
-    const char *sql;
-    const struct hfd_shape *shape;
+    struct hfd_write_set *next;
+    struct hfd_db_write how;
+    int params;
     struct hfd_write *first, *last;
     size_t count;
-    bool expects_one; /* each is to change one row */
-    bool comparable;  /* no value of an equal column is NULL */
-    struct hfd_write *buckets[HFD_WRITES_BUCKETS];
+    bool expects_one;           /* each is to change one row */
+    struct hfd_write **buckets; /* by key; NULL = of one write */
+};
+
+/** The writes of one table. */
+struct hfd_write_table {
+    struct hfd_write_table *next;
+    const char *name; /* NULL = of several tables: it stands alone */
+    struct hfd_write_set *first, *last;
 };
 
 struct hfd_writes {
     struct hfd_arena mem;
-    struct hfd_write_set *first, *last;
+    struct hfd_write_table *first, *last;
+    struct hfd_write_table *open; /* the first one that takes writes; NULL = none does */
     size_t count;
 };
 
@@ -42,13 +48,12 @@ struct hfd_writes {
 void hfd_writes_init(struct hfd_writes *w);
 /** Frees all. hfd_writes_init may follow. */
 void hfd_writes_fini(struct hfd_writes *w);
-/** Forgets all writes. */
-void hfd_writes_clear(struct hfd_writes *w);
 
 /** One more write. */
 struct hfd_write_new {
-    const char *sql; /* static: its address is compared */
-    struct hfd_shape_use use;
+    const struct hfd_db_write *how;
+    const struct hfd_value *values;
+    int params;
     bool expects_one; /* it is to change one row; else any number */
 };
 

@@ -6,19 +6,18 @@
 
 #define COLUMNS_MAX 64
 
-void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_shape *shape,
-                     const struct hfd_value *values);
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params);
 
 static hfd_rc write_one(struct hfd_db *inner, const struct hfd_write_set *set,
                         const struct hfd_write *w, struct hfd_err *err)
 {
     int64_t changed = 0;
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(inner, set->sql, &st, err);
+    hfd_rc rc = hfd_db_prepare(inner, set->how.sql, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_gather_bind(st, set->shape, w->values);
+    hfd_gather_bind(st, w->values, set->params);
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && set->expects_one && changed != 1)
         rc = hfd_fail(err, HFD_CONFLICT, "not one row");
@@ -53,7 +52,7 @@ static hfd_rc read_one(struct hfd_db *inner, struct hfd_knowns *knowns, struct h
 
     if (rc != HFD_OK)
         return rc;
-    hfd_gather_bind(st, known->shape, known->values);
+    hfd_gather_bind(st, known->values, known->shape->params);
     while (rc == HFD_OK && row) {
         const int columns = sqlite3_column_count(st->handle);
 
@@ -71,9 +70,10 @@ hfd_rc sqlite_burst(struct hfd_db *inner, struct hfd_burst *burst, struct hfd_er
 {
     hfd_rc rc = burst->begins ? hfd_db_begin(inner, err) : HFD_OK;
 
-    for (const struct hfd_write_set *s = burst->writes; rc == HFD_OK && s != NULL; s = s->next)
-        for (const struct hfd_write *w = s->first; rc == HFD_OK && w != NULL; w = w->next)
-            rc = write_one(inner, s, w, err);
+    for (const struct hfd_write_table *t = burst->writes; t != NULL; t = t->next)
+        for (const struct hfd_write_set *s = t->first; rc == HFD_OK && s != NULL; s = s->next)
+            for (const struct hfd_write *w = s->first; rc == HFD_OK && w != NULL; w = w->next)
+                rc = write_one(inner, s, w, err);
     for (struct hfd_known *k = burst->reads; rc == HFD_OK && k != NULL; k = k->in_wanted)
         rc = read_one(inner, burst->knowns, k, err);
     return rc == HFD_OK && burst->commits ? hfd_db_commit(inner, err) : rc;

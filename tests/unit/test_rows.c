@@ -2009,6 +2009,65 @@ static void texts_are_made_of_the_table(void **state)
     }
 }
 
+/* An engine that keeps writes back is told of each, and has the text for many. */
+static void writes_of_a_table(void **state)
+{
+    static struct {
+        struct hfd_query query;
+        const char *table, *set;
+        int key, keys;
+    } cases[] = {
+        {{.table = &thing_table, .text = HFD_SQL_PUT},
+         "thing",
+         "INSERT INTO thing (seq, first, second, doc, sum) SELECT * FROM unnest(?1, ?2, ?3, ?4, ?5)"
+         " AS x(p1, p2, p3, p4, p5) ON CONFLICT (first, second) DO UPDATE SET seq = excluded.seq,"
+         " doc = excluded.doc, sum = excluded.sum",
+         2,
+         2},
+        {{.table = &thing_table, .text = "INSERT INTO @table (@cols) @values@skips"},
+         "thing",
+         "INSERT INTO thing (seq, first, second, doc, sum) SELECT * FROM unnest(?1, ?2, ?3, ?4, ?5)"
+         " AS x(p1, p2, p3, p4, p5)",
+         2,
+         0},
+        {{.table = &thing_table, .text = HFD_SQL_UPDATE, .marks = HFD_COL_OWN},
+         "thing",
+         "UPDATE thing SET doc = x.p3 FROM unnest(?1, ?2, ?3) AS x(p1, p2, p3)"
+         " WHERE first = x.p1 AND second = x.p2",
+         1,
+         2},
+        {{.table = &thing_table, .text = HFD_SQL_REMOVE},
+         "thing",
+         "DELETE FROM thing USING unnest(?1, ?2) AS x(p1, p2) WHERE first = x.p1 AND second = x.p2",
+         2,
+         0},
+        {{.table = &thing_table, .text = "DELETE FROM thing WHERE doc = ?1"}, "thing", NULL, 2, 0},
+        {{.table = &thing_table,
+          .text = "DELETE FROM thing WHERE doc IN (SELECT id FROM other)",
+          .mixed = true},
+         NULL,
+         NULL,
+         2,
+         0},
+    };
+    struct hfd_db_write write;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(hfd_query_write_of(&cases[i].query, &write, NULL), HFD_OK);
+        if (cases[i].table != NULL)
+            assert_string_equal(write.table, cases[i].table);
+        else
+            assert_null(write.table);
+        if (cases[i].set != NULL)
+            assert_string_equal(write.set, cases[i].set);
+        else
+            assert_null(write.set);
+        assert_int_equal(write.key, cases[i].key);
+        assert_int_equal(write.keys, cases[i].keys);
+    }
+}
+
 static struct hfd_query raced = {.table = &thing_table, .text = HFD_SQL_GET};
 
 static void *make_text(void *ctx)
@@ -2068,6 +2127,7 @@ int main(void)
         RULE(descriptions_are_the_schema),
         RULE(places_in_checksums_are_unique),
         cmocka_unit_test(texts_are_made_of_the_table),
+        cmocka_unit_test(writes_of_a_table),
         cmocka_unit_test(threads_make_one_text),
         RULE(fleet_row_comes_back_whole),
         RULE(judgement_changes_conditions_alone),

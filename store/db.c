@@ -218,13 +218,13 @@ hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
     return engine_of(db)->statements->prepare(db, sql, out, err);
 }
 
-hfd_rc hfd_db_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
-                            struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_db_prepare_use(struct hfd_db *db, const struct hfd_db_use *use, struct hfd_stmt **out,
+                          struct hfd_err *err)
 {
     const struct hfd_engine_statements *st = engine_of(db)->statements;
 
-    return st->prepare_write != NULL ? st->prepare_write(db, write, out, err)
-                                     : st->prepare(db, write->sql, out, err);
+    return st->prepare_use != NULL ? st->prepare_use(db, use, out, err)
+                                   : st->prepare(db, use->sql, out, err);
 }
 
 hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,

@@ -67,10 +67,11 @@ HFD_MUST_CHECK hfd_rc hfd_db_look(struct hfd_db *db, bool *again, struct hfd_err
  * transaction. So a job reads first if a write may be refused.
  */
 bool hfd_db_gathers(const struct hfd_db *db);
+struct hfd_db_use;
 /** A read whose parameter another read gives: the first column of each of its rows. */
 struct hfd_db_follow {
-    const char *via; /* with one parameter; static, as sql */
-    const char *sql; /* with one parameter */
+    const char *via;                 /* with one parameter; static */
+    const struct hfd_db_use *target; /* with one parameter */
 };
 /**
  * Notes such a read for hfd_db_look, where the engine gathers; else does nothing.
@@ -240,21 +241,41 @@ HFD_MUST_CHECK hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_sc
 HFD_MUST_CHECK hfd_rc hfd_db_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                                      struct hfd_err *err);
 
-/** A write of one table, for an engine that keeps writes back: hfd_db_gathers. */
-struct hfd_db_write {
-    const char *sql; /* as that of hfd_db_prepare */
-    /* The same for many: each parameter is an array. It fails where one of them would add no row
-       for want of a free key. NULL = each is sent alone. Lives as long as sql. */
-    const char *set;
-    /* The only table that it reads or writes, so that its place among writes of other tables is
-       free. NULL = it has its place among all writes. */
-    const char *table;
-    int key, keys; /* parameters in which all of a set differ: the first one, from 1 on, and how
-                      many; 0 = they need not */
+#define HFD_DB_EQUALS_MAX 32u
+
+/** A column that has the value of a parameter in each row that a statement reads or writes. */
+struct hfd_db_equal {
+    const char *column;
+    int param; /* from 1 on */
 };
-/** As hfd_db_prepare. */
-HFD_MUST_CHECK hfd_rc hfd_db_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
-                                           struct hfd_stmt **out, struct hfd_err *err);
+
+/** Tells what a statement touches, for an engine that keeps results and writes: hfd_db_gathers. */
+struct hfd_db_use {
+    const char *sql; /* as that of hfd_db_prepare */
+    /* The same for many writes: each parameter is an array. It fails where one of them would add
+       no row for want of a free key. NULL = each is sent alone. */
+    const char *set;
+    /* The only table that it touches. NULL = it may touch all: a write has its place among all
+       writes, and each write hides what it read. */
+    const char *table;
+    struct hfd_db_equal equals[HFD_DB_EQUALS_MAX];
+    size_t equal_count;
+    bool adds;    /* it adds a row, or changes the one with the same equals */
+    bool differs; /* the equals of writes in a set are not all the same */
+    /*
+     * A read that finds nothing goes on to find nothing until one of two things happens. A row of
+     * this table with this column is added or changed. Or a row of `other` is changed or removed.
+     * table NULL = nothing of this is known.
+     */
+    struct {
+        const char *table;
+        struct hfd_db_equal equal;
+        const char *other;
+    } empty;
+};
+/** As hfd_db_prepare. @param use  lives as long as the program */
+HFD_MUST_CHECK hfd_rc hfd_db_prepare_use(struct hfd_db *db, const struct hfd_db_use *use,
+                                         struct hfd_stmt **out, struct hfd_err *err);
 
 /**
  * Prepares a text that was composed, for one use: hfd_stmt_done ends it. Composed of fixed

@@ -12,9 +12,9 @@
 struct hfd_engine_statements {
     hfd_rc (*prepare)(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                       struct hfd_err *err);
-    /* NULL = nothing is kept back: prepare */
-    hfd_rc (*prepare_write)(struct hfd_db *db, const struct hfd_db_write *write,
-                            struct hfd_stmt **out, struct hfd_err *err);
+    /* NULL = nothing is kept: prepare */
+    hfd_rc (*prepare_use)(struct hfd_db *db, const struct hfd_db_use *use, struct hfd_stmt **out,
+                          struct hfd_err *err);
     hfd_rc (*prepare_once)(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
                            struct hfd_err *err);
     void (*text)(struct hfd_stmt *st, int at, hfd_slice v);

@@ -158,31 +158,29 @@ static hfd_rc write_before(struct hfd_txn *tx, const struct hfd_query *query, st
     return rc;
 }
 
-static hfd_rc prepare_write(struct hfd_txn *tx, struct hfd_query *query, struct hfd_stmt **out,
-                            struct hfd_err *err)
+/* Gets a statement. An engine that keeps results and writes is told what it touches. */
+static hfd_rc prepare(struct hfd_txn *tx, struct hfd_query *query, struct hfd_stmt **out,
+                      struct hfd_err *err)
 {
-    struct hfd_db_write write = {.sql = NULL};
+    const struct hfd_db_use *use;
+    const char *sql;
     hfd_rc rc = write_before(tx, query, err);
 
-    HFD_ASSERT(tx->writable);
     *out = NULL;
+    if (rc == HFD_OK && hfd_db_gathers(tx->db)) {
+        rc = hfd_query_use(query, &use, err);
+        return rc == HFD_OK ? hfd_db_prepare_use(tx->db, use, out, err) : rc;
+    }
     if (rc == HFD_OK)
-        rc = hfd_db_gathers(tx->db) ? hfd_query_write_of(query, &write, err)
-                                    : hfd_query_sql(query, &write.sql, err);
-    return rc == HFD_OK ? hfd_db_prepare_write(tx->db, &write, out, err) : rc;
+        rc = hfd_query_sql(query, &sql, err);
+    return rc == HFD_OK ? hfd_db_prepare(tx->db, sql, out, err) : rc;
 }
 
 hfd_rc hfd_query_open(struct hfd_txn *tx, struct hfd_query *query, struct hfd_args args,
                       struct hfd_stmt **out, struct hfd_err *err)
 {
-    const char *sql;
-    hfd_rc rc = write_before(tx, query, err);
+    const hfd_rc rc = prepare(tx, query, out, err);
 
-    *out = NULL;
-    if (rc == HFD_OK)
-        rc = hfd_query_sql(query, &sql, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_prepare(tx->db, sql, out, err);
     if (rc == HFD_OK)
         bind(*out, args);
     return rc;
@@ -221,20 +219,21 @@ hfd_rc hfd_query_run(struct hfd_txn *tx, struct hfd_query *query, struct hfd_arg
                      struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    const hfd_rc rc = prepare_write(tx, query, &st, err);
+    hfd_rc rc;
 
-    if (rc != HFD_OK)
-        return rc;
-    bind(st, args);
-    return hfd_stmt_run(st, NULL, err);
+    HFD_ASSERT(tx->writable);
+    rc = hfd_query_open(tx, query, args, &st, err);
+    return rc == HFD_OK ? hfd_stmt_run(st, NULL, err) : rc;
 }
 
 hfd_rc hfd_query_write(struct hfd_txn *tx, struct hfd_query *query, const void *row,
                        int64_t *changed, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    const hfd_rc rc = prepare_write(tx, query, &st, err);
+    hfd_rc rc;
 
+    HFD_ASSERT(tx->writable);
+    rc = prepare(tx, query, &st, err);
     if (rc != HFD_OK)
         return rc;
     hfd_query_bind(query, st, row);
@@ -245,7 +244,7 @@ hfd_rc hfd_query_follow(struct hfd_txn *tx, struct hfd_query *query, const char 
                         struct hfd_err *err)
 {
     struct hfd_db_follow follow = {.via = via};
-    const hfd_rc rc = hfd_query_sql(query, &follow.sql, err);
+    const hfd_rc rc = hfd_query_use(query, &follow.target, err);
 
     return rc == HFD_OK ? hfd_db_follow(tx->db, &follow, key, err) : rc;
 }

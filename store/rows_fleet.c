@@ -186,7 +186,7 @@ static const struct hfd_table fleet_heads = {
     HFD_TABLE_OF("fleet", struct hfd_fleet_row, "HyperFleet resource", fleet_cols, HFD_COUNT_OF(fleet_cols) - 1), .key = 1, .keys = 1};
 
 #define FLEET_AFTER HFD_UNIT_BIT(HFD_UNIT_FLEET)
-static struct hfd_query sql_fleet_at = {.table = &hfd_fleet_table, .text =
+static struct hfd_query sql_fleet_at = {.table = &hfd_fleet_table, .by = {"seq"}, .text =
     "SELECT @cols FROM fleet WHERE seq = ?1", .after = FLEET_AFTER};
 static const char sql_fleet_last[] =
     "SELECT seq FROM fleet ORDER BY seq DESC LIMIT 1";
@@ -196,10 +196,10 @@ static struct hfd_query sql_fleet_insert = {.table = &hfd_fleet_table, .text = /
 static struct hfd_query sql_fleet_update_all = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = ALL};
 static struct hfd_query sql_fleet_update_judged = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = JUDGED};
 static struct hfd_query sql_fleet_update_moved = {.table = &hfd_fleet_table, .text = HFD_SQL_UPDATE, .marks = JUDGED | MOVED};
-static struct hfd_query sql_fleet_kind = {.table = &hfd_fleet_table, .text = "SELECT kind FROM fleet WHERE id = ?1"};
-static struct hfd_query sql_fleet_by_name = {.table = &hfd_fleet_table, .text =
+static struct hfd_query sql_fleet_kind = {.table = &hfd_fleet_table, .by = {"id"}, .text = "SELECT kind FROM fleet WHERE id = ?1"};
+static struct hfd_query sql_fleet_by_name = {.table = &hfd_fleet_table, .by = {"kind", "owner_id", "name"}, .text =
     "SELECT @cols FROM fleet WHERE kind = ?1 AND owner_id = ?2 AND name = ?3 AND deleted_us = 0", .after = FLEET_AFTER};
-static struct hfd_query sql_fleet_children = {.table = &fleet_heads, .text =
+static struct hfd_query sql_fleet_children = {.table = &fleet_heads, .by = {"owner_id"}, .text =
     "SELECT @heads, NULL FROM fleet WHERE owner_id = ?1 AND owner_id <> '' ORDER BY created_us, seq"};
 static struct hfd_query sql_fleet_of = {.table = &hfd_fleet_table, .text = "SELECT @cols FROM fleet WHERE id IN (" HFD_SQL_TEXTS_OF("?1") ")"};
 static struct hfd_query sql_fleet_pending = {.table = &hfd_fleet_table, .text =
@@ -683,8 +683,9 @@ static struct hfd_query sql_orphans = {.table = &orphans, .text =
     "SELECT @cols" ORPHAN_FROM " AND l.fleet_seq NOT IN " OWNED " NOT IN ('', ?4))" IN_ORDER, .after = HFD_UNIT_ALL};
 static struct hfd_query sql_orphans_of_owner = {.table = &orphans, .text =
     "SELECT @cols" ORPHAN_FROM " AND l.fleet_seq IN " OWNED " = ?4)" IN_ORDER, .after = HFD_UNIT_ALL};
-static struct hfd_query sql_orphans_of = {.table = &orphans, .text =
-    "SELECT /*empty: fleet_label.value = ?4, part*/ @cols" ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3", .after = HFD_UNIT_ALL};
+static const struct hfd_query_empty no_label = {"fleet_label", "value", 4, "part"};
+static struct hfd_query sql_orphans_of = {.table = &orphans, .empty = &no_label, .text =
+    "SELECT @cols" ORPHAN_FROM " AND l.value = ?4 ORDER BY l.created_us, l.fleet_seq LIMIT ?3", .after = HFD_UNIT_ALL};
 /* clang-format on */
 
 hfd_rc hfd_orphan_row_list(struct hfd_txn *tx, const struct hfd_orphan_query *query,

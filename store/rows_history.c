@@ -38,11 +38,11 @@ static struct hfd_query sql_ended_bound = {.table = &hfd_ended_table, .text =
     " (SELECT COALESCE(MAX(h.seq), 0) FROM history h WHERE h.about = e.about AND h.id = e.id) END AS age"
     " FROM ended e WHERE objects <> '' GROUP BY about, id, instance) AS instances) AS sums"
     " WHERE kept > CAST(?1 AS BIGINT) ORDER BY kept DESC LIMIT 1000)", .mixed = true};
-static struct hfd_query sql_ended_list = {.table = &hfd_ended_table, .text =
+static struct hfd_query sql_ended_list = {.table = &hfd_ended_table, .by = {"about", "id", "instance"}, .text =
     "SELECT @cols FROM ended WHERE about = ?1 AND id = ?2 AND instance = ?3 ORDER BY fleet_id, adapter"};
-static struct hfd_query sql_ended_oldest = {.table = &hfd_ended_table, .text =
+static struct hfd_query sql_ended_oldest = {.table = &hfd_ended_table, .by = {"about", "id"}, .text =
     "SELECT COALESCE(MIN(instance), 0) FROM ended WHERE about = ?1 AND id = ?2"};
-static struct hfd_query sql_ended_delete_all = {.table = &hfd_ended_table, .text =
+static struct hfd_query sql_ended_delete_all = {.table = &hfd_ended_table, .by = {"about", "id"}, .text =
     "DELETE FROM ended WHERE about = ?1 AND id = ?2"};
 /* clang-format on */
 
@@ -149,26 +149,26 @@ const struct hfd_table hfd_history_floor_table = {
 static const char sql_history_last[] =
     "SELECT MAX(n) FROM (SELECT MAX(seq) AS n FROM history UNION ALL SELECT MAX(seq) FROM resource"
     " UNION ALL SELECT seq FROM history_floor WHERE one = 1 UNION ALL SELECT 0) AS ends";
-static struct hfd_query sql_history_last_before = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_last_before = {.table = &hfd_history_table, .mixed = true, .text =
     "SELECT MAX(n) FROM (SELECT MAX(seq) AS n FROM history WHERE seq < ?1"
     " UNION ALL SELECT MAX(seq) FROM resource WHERE seq < ?1"
     " UNION ALL SELECT seq FROM history_floor WHERE one = 1 AND seq < ?1 UNION ALL SELECT 0) AS ends"};
-static struct hfd_query sql_history_floor = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_floor = {.table = &hfd_history_floor_table, .text =
     "SELECT seq FROM history_floor WHERE one = 1", .after = HISTORY_AFTER};
 static struct hfd_query sql_history_raise_floor = {.table = &hfd_history_floor_table, .text =
     "INSERT INTO history_floor (one, seq) VALUES (1, ?1)"
     " ON CONFLICT (one) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > history_floor.seq"};
 static struct hfd_query sql_history_add = {.table = &hfd_history_table, .text =
     "INSERT INTO history (@cols) @values ON CONFLICT (seq) DO NOTHING"};
-static struct hfd_query sql_history_beyond = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_beyond = {.table = &hfd_history_table, .by = {"about", "id"}, .text =
     "SELECT seq FROM history WHERE about = ?1 AND id = ?2 ORDER BY seq DESC LIMIT 1 OFFSET ?3"};
-static struct hfd_query sql_history_trim = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_trim = {.table = &hfd_history_table, .by = {"about", "id"}, .text =
     "DELETE FROM history WHERE about = ?1 AND id = ?2 AND seq <= ?3"};
-static struct hfd_query sql_history_list = {.table = &hfd_history_table, .text =
+static struct hfd_query sql_history_list = {.table = &hfd_history_table, .mixed = true, .text =
     "SELECT @cols FROM history WHERE about = ?1 AND id = ?2"
     " UNION ALL " CREATION " AND r.guresid = ?2 AND ?1 = 0 ORDER BY 1", .after = HISTORY_AFTER};
-static struct hfd_query sql_history_oldest = {.table = &hfd_history_table, .text = PAGE("ASC"), .after = HISTORY_AFTER};
-static struct hfd_query sql_history_newest = {.table = &hfd_history_table, .text = PAGE("DESC"), .after = HISTORY_AFTER};
+static struct hfd_query sql_history_oldest = {.table = &hfd_history_table, .mixed = true, .text = PAGE("ASC"), .after = HISTORY_AFTER};
+static struct hfd_query sql_history_newest = {.table = &hfd_history_table, .mixed = true, .text = PAGE("DESC"), .after = HISTORY_AFTER};
 
 static struct hfd_query sql_tombstone_add = {.table = &hfd_tombstone_table, .text =
     "INSERT INTO tombstone (@cols) @values"};
@@ -372,7 +372,7 @@ const struct hfd_table hfd_past_table = {
 static const struct hfd_col listed_cols[] = {
     {LISTED(I64, size)}, {LISTED(I64, took_us)}, {LISTED(INT, ending)}, {LISTED(TEXT, milestones)},
 };
-static const struct hfd_table past_listed = {HFD_TABLE(NULL, struct hfd_past_row, "past operation", listed_cols)};
+static const struct hfd_table past_listed = {HFD_TABLE("past", struct hfd_past_row, "past operation", listed_cols)};
 static const struct hfd_col forecast_cols[] = {
     {HFD_COL(struct forecast, KIND, "kind", key.kind)}, {HFD_COL(struct forecast, INT, "op", key.op)}, {HFD_COL(struct forecast, I64, "size", key.size)},
     {FORECAST(I64, prior_us)}, {FORECAST(I64, deadline_us)}, {FORECAST(TEXT, plan)}, {FORECAST(TEXT, usual)},
@@ -382,7 +382,7 @@ const struct hfd_table hfd_forecast_table = {
     HFD_TABLE_PUT(hfd_forecast_table)};
 /* Without the key. */
 static const struct hfd_table forecast_only = {
-    HFD_TABLE_OF(NULL, struct forecast, "forecast", forecast_cols + 3, HFD_COUNT_OF(forecast_cols) - 3)};
+    HFD_TABLE_OF("forecast", struct forecast, "forecast", forecast_cols + 3, HFD_COUNT_OF(forecast_cols) - 3)};
 
 static struct hfd_query sql_past_add = {.table = &hfd_past_table, .text =
     "INSERT INTO past (@cols)"
@@ -391,13 +391,13 @@ static struct hfd_query sql_past_add = {.table = &hfd_past_table, .text =
 static struct hfd_query sql_past_trim = {.table = &hfd_past_table, .text =
     "DELETE FROM past WHERE kind = ?1 AND op = ?2 AND size = ?3 AND ended_us <="
     " (SELECT ended_us FROM past WHERE kind = ?1 AND op = ?2 AND size = ?3 ORDER BY ended_us DESC LIMIT 1 OFFSET ?4)"};
-static struct hfd_query sql_past_list = {.table = &past_listed, .text =
+static struct hfd_query sql_past_list = {.table = &past_listed, .by = {"kind", "op"}, .text =
     "SELECT @cols FROM past WHERE kind = ?1 AND op = ?2"
     " ORDER BY CASE WHEN size = ?3 THEN 0 ELSE 1 END, ended_us DESC, size LIMIT ?4"};
 
-static struct hfd_query sql_past_get = {.table = &forecast_only, .text =
+static struct hfd_query sql_past_get = {.table = &forecast_only, .by = {"kind", "op", "size"}, .text =
     "SELECT @cols FROM forecast WHERE kind = ?1 AND op = ?2 AND size = ?3"};
-static struct hfd_query sql_past_forget = {.table = &hfd_forecast_table, .text =
+static struct hfd_query sql_past_forget = {.table = &hfd_forecast_table, .by = {"kind", "op"}, .text =
     "DELETE FROM forecast WHERE kind = ?1 AND op = ?2"};
 /* clang-format on */
 

@@ -21,7 +21,7 @@ static const struct hfd_table overview_listed = {
 static const struct hfd_col due_cols[] = {
     {HFD_COL(struct hfd_due_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_due_row, I64, "op_deadline_us", deadline_us)},
 };
-static const struct hfd_table due = {HFD_TABLE(NULL, struct hfd_due_row, "deadline", due_cols)};
+static const struct hfd_table due = {HFD_TABLE("resource", struct hfd_due_row, "deadline", due_cols)};
 #define OVERVIEW_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
 
 #define MAIN_PART(column) \

@@ -44,7 +44,7 @@ const struct hfd_table hfd_settings_table = {
     HFD_TABLE("settings_epoch", struct settings, "epoch of the settings", settings_cols), .keys = 1};
 /* Without the key. */
 static const struct hfd_table settings_only = {
-    HFD_TABLE_OF(NULL, struct settings, "epoch of the settings", settings_cols + 1, HFD_COUNT_OF(settings_cols) - 1)};
+    HFD_TABLE_OF("settings_epoch", struct settings, "epoch of the settings", settings_cols + 1, HFD_COUNT_OF(settings_cols) - 1)};
 static struct hfd_query sql_settings_get = {.table = &settings_only, .text = "SELECT @cols FROM settings_epoch WHERE one = 1"};
 static struct hfd_query sql_settings_put = {.table = &settings_only, .text =
     "INSERT INTO settings_epoch (one, @cols) VALUES (1, @places) ON CONFLICT (one) DO UPDATE SET @excluded"};
@@ -177,7 +177,7 @@ static const struct hfd_col sealed_cols[] = {{SEALED(TEXT, first)}, {SEALED(TEXT
 static const struct hfd_table sealed = {HFD_TABLE(NULL, struct hfd_sealed_key, "key of a sealed row", sealed_cols)};
 
 static struct hfd_query sql_key_list = {.table = &hfd_ring_key_table, .text = "SELECT @cols FROM ring_key ORDER BY id"};
-static struct hfd_query sql_key_uses = {.table = &hfd_ring_key_table, .text =
+static struct hfd_query sql_key_uses = {.table = &hfd_ring_key_table, .mixed = true, .text =
     "SELECT (SELECT count(*) FROM resource WHERE substr(raw_digest, 1, 4) = ?1 OR substr(digest, 1, 4) = ?1"
     " OR substr(secrets, 1, 4) = ?1 OR substr(cookie, 1, length(?2)) = ?2)"
     " + (SELECT count(*) FROM report WHERE substr(secrets, 1, 4) = ?1)"

@@ -36,17 +36,17 @@ const struct hfd_table hfd_report_table = {
 static const struct hfd_table report_heads = {
     HFD_TABLE_OF("report", struct hfd_report_row, "report", report_cols, HFD_COUNT_OF(report_cols) - 1), .keys = 2, .sum = sum_of};
 
-static struct hfd_query sql_report_list = {.table = &hfd_report_table, .text =
+static struct hfd_query sql_report_list = {.table = &hfd_report_table, .by = {"fleet_id"}, .text =
     "SELECT @cols FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter LIMIT ?2 OFFSET ?3"};
-static struct hfd_query sql_report_count = {.table = &hfd_report_table, .text = "SELECT COUNT(*) FROM report WHERE fleet_id = ?1"};
+static struct hfd_query sql_report_count = {.table = &hfd_report_table, .by = {"fleet_id"}, .text = "SELECT COUNT(*) FROM report WHERE fleet_id = ?1"};
 static struct hfd_query sql_report_heads_of = {.table = &report_heads, .text =
     "SELECT @heads, NULL FROM report WHERE fleet_id IN (" HFD_SQL_TEXTS_OF("?1") ") ORDER BY fleet_id, created_us, adapter"};
-static struct hfd_query sql_report_heads = {.table = &report_heads, .text =
+static struct hfd_query sql_report_heads = {.table = &report_heads, .by = {"fleet_id"}, .text =
     "SELECT @heads, NULL FROM report WHERE fleet_id = ?1 ORDER BY created_us, adapter"};
 static struct hfd_query sql_report_found = {.table = &hfd_report_table, .text = "SELECT @cols"};
-static struct hfd_query sql_report_spend = {.table = &hfd_report_table, .text =
+static struct hfd_query sql_report_spend = {.table = &hfd_report_table, .by = {"fleet_id"}, .text =
     "UPDATE report SET received_us = 0, sum = sum - received_us WHERE fleet_id = ?1"};
-static struct hfd_query sql_report_delete_all = {.table = &hfd_report_table, .text = "DELETE FROM report WHERE fleet_id = ?1"};
+static struct hfd_query sql_report_delete_all = {.table = &hfd_report_table, .by = {"fleet_id"}, .text = "DELETE FROM report WHERE fleet_id = ?1"};
 /* clang-format on */
 
 /*
@@ -298,19 +298,19 @@ static const struct hfd_col event_cols[] = {
 const struct hfd_table hfd_event_table = {
     HFD_TABLE("event", struct hfd_event_row, "event", event_cols), .keys = 2};
 
-static struct hfd_query sql_event_find = {.table = &hfd_event_table, .text =
+static struct hfd_query sql_event_find = {.table = &hfd_event_table, .by = {"fleet_id", "reason", "message"}, .text =
     "SELECT @cols FROM event WHERE fleet_id = ?1 AND reason = ?2 AND message = ?3 ORDER BY seq DESC LIMIT 1"};
 static struct hfd_query sql_event_add = {.table = &hfd_event_table, .text =
     "INSERT INTO event (@cols)"
     " SELECT ?1, COALESCE(MAX(seq), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7 FROM event WHERE fleet_id = ?1"};
 static struct hfd_query sql_event_trim = {.table = &hfd_event_table, .text =
     "DELETE FROM event WHERE fleet_id = ?1 AND seq <= (SELECT MAX(seq) FROM event WHERE fleet_id = ?1) - ?2"};
-static struct hfd_query sql_event_repeat = {.table = &hfd_event_table, .text =
+static struct hfd_query sql_event_repeat = {.table = &hfd_event_table, .by = {"fleet_id", "seq"}, .text =
     "UPDATE event SET last_us = ?3, count = ?4 WHERE fleet_id = ?1 AND seq = ?2"};
-static struct hfd_query sql_event_count = {.table = &hfd_event_table, .text = "SELECT COUNT(*) FROM event WHERE fleet_id = ?1"};
-static struct hfd_query sql_event_list = {.table = &hfd_event_table, .text =
+static struct hfd_query sql_event_count = {.table = &hfd_event_table, .by = {"fleet_id"}, .text = "SELECT COUNT(*) FROM event WHERE fleet_id = ?1"};
+static struct hfd_query sql_event_list = {.table = &hfd_event_table, .by = {"fleet_id"}, .text =
     "SELECT @cols FROM event WHERE fleet_id = ?1 ORDER BY seq LIMIT ?2 OFFSET ?3"};
-static struct hfd_query sql_event_delete_all = {.table = &hfd_event_table, .text = "DELETE FROM event WHERE fleet_id = ?1"};
+static struct hfd_query sql_event_delete_all = {.table = &hfd_event_table, .by = {"fleet_id"}, .text = "DELETE FROM event WHERE fleet_id = ?1"};
 /* clang-format on */
 
 hfd_rc hfd_event_row_find(struct hfd_txn *tx, const struct hfd_event_row *like,
@@ -380,7 +380,7 @@ const struct hfd_table hfd_watch_table = {
     HFD_TABLE("watch", struct hfd_watch_row, "watch", watch_cols), .keys = 2,
     HFD_TABLE_GET(hfd_watch_table), HFD_TABLE_PUT(hfd_watch_table), HFD_TABLE_REMOVE(hfd_watch_table)};
 
-static struct hfd_query sql_watch_delete_all = {.table = &hfd_watch_table, .text = "DELETE FROM watch WHERE fleet_id = ?1"};
+static struct hfd_query sql_watch_delete_all = {.table = &hfd_watch_table, .by = {"fleet_id"}, .text = "DELETE FROM watch WHERE fleet_id = ?1"};
 static struct hfd_query sql_watch_next = {.table = &hfd_watch_table, .text =
     "SELECT stale_us FROM watch WHERE told = 0 ORDER BY stale_us LIMIT 1"};
 static struct hfd_query sql_watch_stale = {.table = &hfd_watch_table, .text =

@@ -30,14 +30,14 @@ const struct hfd_table hfd_part_table = {
     HFD_TABLE_GET(hfd_part_table), HFD_TABLE_PUT(hfd_part_table), HFD_TABLE_REMOVE(hfd_part_table), .list = &sql_part_list};
 
 #define PART_AFTER HFD_UNIT_BIT(HFD_UNIT_PART) /* a part may be about to go */
-static struct hfd_query sql_part_list = {.table = &hfd_part_table, .text =
+static struct hfd_query sql_part_list = {.table = &hfd_part_table, .by = {"guresid"}, .text =
     "SELECT @cols FROM part WHERE guresid = ?1 ORDER BY kind, name, fleet_id"};
 static struct hfd_query sql_parts_of = {.table = &hfd_part_table, .text =
     "SELECT @cols FROM part WHERE guresid IN (" HFD_SQL_TEXTS_OF("?1") ") ORDER BY guresid, kind, name, fleet_id"};
-static struct hfd_query sql_part_by_fleet = {.table = &hfd_part_table, .text =
+static struct hfd_query sql_part_by_fleet = {.table = &hfd_part_table, .by = {"fleet_id"}, .text =
     "SELECT @cols FROM part WHERE fleet_id = ?1 ORDER BY guresid LIMIT 1", .after = PART_AFTER};
-static struct hfd_query sql_part_all_of = {.table = &hfd_part_table, .text = "SELECT @cols FROM part WHERE fleet_id = ?1", .after = PART_AFTER};
-static struct hfd_query sql_part_delete_all = {.table = &hfd_part_table, .text = "DELETE FROM part WHERE guresid = ?1"};
+static struct hfd_query sql_part_all_of = {.table = &hfd_part_table, .by = {"fleet_id"}, .text = "SELECT @cols FROM part WHERE fleet_id = ?1", .after = PART_AFTER};
+static struct hfd_query sql_part_delete_all = {.table = &hfd_part_table, .by = {"guresid"}, .text = "DELETE FROM part WHERE guresid = ?1"};
 /* clang-format on */
 
 /* ---- how rows are kept ---- */
@@ -233,13 +233,13 @@ const struct hfd_table hfd_resource_table = {
     HFD_TABLE_GET(hfd_resource_table), HFD_TABLE_PUT(hfd_resource_table), HFD_TABLE_REMOVE(hfd_resource_table)};
 
 #define RESOURCE_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
-static struct hfd_query sql_resource_at = {.table = &hfd_resource_table, .text =
+static struct hfd_query sql_resource_at = {.table = &hfd_resource_table, .by = {"seq"}, .text =
     "SELECT @cols FROM resource WHERE seq = ?1", .after = RESOURCE_AFTER};
 static struct hfd_query sql_resources_of = {.table = &hfd_resource_table, .text =
     "SELECT @cols FROM resource WHERE guresid IN (" HFD_SQL_TEXTS_OF("?1") ")"};
 static struct hfd_query sql_resources_at = {.table = &hfd_resource_table, .text =
     "SELECT @cols FROM resource WHERE seq IN (" HFD_SQL_NUMBERS_OF("?1") ")", .after = RESOURCE_AFTER};
-static struct hfd_query sql_resource_of_cluster = {.table = &hfd_resource_table, .text =
+static struct hfd_query sql_resource_of_cluster = {.table = &hfd_resource_table, .by = {"cluster_id"}, .text =
     "SELECT @cols FROM resource WHERE cluster_id = ?1", .after = RESOURCE_AFTER};
 static struct hfd_query sql_resource_oldest = {.table = &hfd_resource_table, .text = /* the list of states is that of the index */
     "SELECT COALESCE(MIN(op_started_us), 0) FROM resource WHERE state = ?1 AND state IN (1, 2, 5)", .after = RESOURCE_AFTER};

@@ -106,6 +106,16 @@ static const struct word *find_word(hfd_slice name)
     return NULL;
 }
 
+/* Returns true if the text of a query has a word. */
+static bool has_word(const struct hfd_query *q, const char *word)
+{
+    const char *at = strstr(q->text, word);
+
+    while (at != NULL && at[strlen(word)] >= 'a' && at[strlen(word)] <= 'z')
+        at = strstr(at + 1, word);
+    return at != NULL;
+}
+
 /* The parameters of a write that hfd_query_bind binds: the key and what is set, or all columns. */
 static size_t params_of(const struct hfd_query *q)
 {
@@ -113,7 +123,7 @@ static size_t params_of(const struct hfd_query *q)
 
     for (size_t i = 0; q->marks != 0 && find_col(q, OF_SET, i, &at); i++)
         n++;
-    return strstr(q->text, "@using") != NULL ? q->table->keys : n;
+    return has_word(q, "@using") ? q->table->keys : n;
 }
 
 static void add_arrays(const struct hfd_query *q, struct hfd_buf *b)
@@ -196,43 +206,95 @@ static char *make_sql(const struct hfd_query *q, bool set)
 }
 
 /* Two threads may make the same text: the first one stays. */
-static hfd_rc get_sql(struct hfd_query *query, bool set, const char **out, struct hfd_err *err)
+hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err)
 {
-    _Atomic(const char *) *made = set ? &query->made_set : &query->made;
     char *own;
 
-    *out = atomic_load_explicit(made, memory_order_acquire);
+    *out = atomic_load_explicit(&query->made, memory_order_acquire);
     if (*out != NULL)
         return HFD_OK;
-    own = make_sql(query, set);
+    own = make_sql(query, false);
     if (own == NULL)
         return hfd_fail_nomem(err, "make a statement");
-    if (atomic_compare_exchange_strong(made, out, own))
+    if (atomic_compare_exchange_strong(&query->made, out, own))
         *out = own;
     else
         free(own);
     return HFD_OK;
 }
 
-hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err)
+/* ---- what a query touches ---- */
+
+static void add_equal(struct hfd_db_use *use, const char *column, size_t param)
 {
-    return get_sql(query, false, out, err);
+    HFD_ASSERT(use->equal_count < HFD_DB_EQUALS_MAX);
+    use->equals[use->equal_count++] = (struct hfd_db_equal){column, (int)param};
 }
 
-hfd_rc hfd_query_write_of(struct hfd_query *query, struct hfd_db_write *out, struct hfd_err *err)
+/* An upsert may change any column beside the key of a row that is there. */
+static void add_equals(const struct hfd_query *q, struct hfd_db_use *use)
 {
-    const struct hfd_table *table = query->table;
-    const bool updates = strstr(query->text, "@from") != NULL;
-    hfd_rc rc = hfd_query_sql(query, &out->sql, err);
+    const struct hfd_table *t = q->table;
+    const bool upserts = use->adds && has_word(q, "@keys");
+    size_t param = 0;
 
-    out->set = NULL;
-    out->table = query->mixed ? NULL : table->name;
-    out->key = updates ? 1 : (int)table->key + 1;
-    out->keys = updates || strstr(query->text, "@keys") != NULL ? (int)table->keys : 0;
-    if (rc == HFD_OK && (updates || strstr(query->text, "@values") != NULL ||
-                         strstr(query->text, "@using") != NULL))
-        rc = get_sql(query, true, &out->set, err);
-    return rc;
+    for (size_t i = 0; i < HFD_BY_MAX && q->by[i] != NULL; i++)
+        add_equal(use, q->by[i], i + 1);
+    for (size_t i = 0; i < t->count; i++) {
+        if (is_key(t, i) && has_word(q, "@key"))
+            add_equal(use, t->cols[i].name, ++param);
+        else if (use->adds && (is_key(t, i) || !upserts))
+            add_equal(use, t->cols[i].name, i + 1);
+    }
+}
+
+static struct hfd_db_use *make_use(const struct hfd_query *q)
+{
+    struct hfd_db_use *use = calloc(1, sizeof(*use));
+
+    if (use == NULL)
+        return NULL;
+    use->table = q->mixed ? NULL : q->table->name;
+    use->adds = has_word(q, "@values");
+    use->differs = has_word(q, "@from") || (use->adds && has_word(q, "@keys"));
+    if (q->empty != NULL) {
+        use->empty.table = q->empty->table;
+        use->empty.equal = (struct hfd_db_equal){q->empty->column, q->empty->param};
+        use->empty.other = q->empty->other;
+    }
+    add_equals(q, use);
+    return use;
+}
+
+hfd_rc hfd_query_use(struct hfd_query *query, const struct hfd_db_use **out, struct hfd_err *err)
+{
+    struct hfd_db_use *own;
+    hfd_rc rc;
+
+    *out = atomic_load_explicit(&query->use, memory_order_acquire);
+    if (*out != NULL)
+        return HFD_OK;
+    own = make_use(query);
+    rc = own != NULL ? hfd_query_sql(query, &own->sql, err)
+                     : hfd_fail_nomem(err, "make a statement");
+    if (rc != HFD_OK) {
+        free(own);
+        return rc;
+    }
+    if (has_word(query, "@values") || has_word(query, "@from") || has_word(query, "@using")) {
+        own->set = make_sql(query, true);
+        if (own->set == NULL) {
+            free(own);
+            return hfd_fail_nomem(err, "make a statement");
+        }
+    }
+    if (atomic_compare_exchange_strong(&query->use, out, own)) {
+        *out = own;
+    } else {
+        free((char *)(uintptr_t)own->set);
+        free(own);
+    }
+    return HFD_OK;
 }
 
 /* ---- members ---- */

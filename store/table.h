@@ -96,6 +96,15 @@ struct hfd_table {
 #define HFD_TABLE_OF(table, row, say, columns, n)                                                  \
     .form = {(say), hfd_table_read, sizeof(row)}, .name = (table), .cols = (columns), .count = (n)
 
+#define HFD_BY_MAX 4
+
+/** hfd_db_use.empty. */
+struct hfd_query_empty {
+    const char *table, *column;
+    int param;
+    const char *other;
+};
+
 /** A statement. Its texts are made once, at the first use, and live as long as the program. */
 struct hfd_query {
     const struct hfd_table *table;
@@ -103,16 +112,19 @@ struct hfd_query {
      * SQL with words that begin with an at sign. These are made of the table: its name (table), and
      * all its columns (cols, heads, places). Those of its key are keys and key. The primary key is
      * in primary, behind and last. Columns with a mark are in sets, those beside the key in
-     * excluded. The words values, from and using let a write be one of many: hfd_db_write.set. An
+     * excluded. The words values, from and using let a write be one of many: hfd_db_use.set. An
      * insert says with skips that it adds no row where its unique indexes have one.
      * table.c has what each looks like.
      */
     const char *text;
-    unsigned marks;                 /* of columns that @sets sets */
-    unsigned after;                 /* HFD_UNIT_BIT of tables whose changes are written before */
-    bool mixed;                     /* a write that reads or writes another table than its own */
-    _Atomic(const char *) made;     /* NULL = not yet */
-    _Atomic(const char *) made_set; /* the text of many */
+    unsigned marks;             /* of columns that @sets sets */
+    unsigned after;             /* HFD_UNIT_BIT of tables whose changes are written before */
+    bool mixed;                 /* it reads or writes another table than its own */
+    const char *by[HFD_BY_MAX]; /* columns that are parameter 1, 2 and so on in each row that it
+                                   touches; none = those of @key, or of @values */
+    const struct hfd_query_empty *empty;
+    _Atomic(const char *) made;             /* NULL = not yet */
+    _Atomic(const struct hfd_db_use *) use; /* as well */
 };
 
 #define HFD_SQL_GET "SELECT @cols FROM @table WHERE @key"
@@ -135,9 +147,9 @@ extern const struct hfd_table hfd_ring_key_table, hfd_fleet_table, hfd_fleet_lab
 
 /** Gives the text of a query. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err);
-/** Gives what the database is told of a query that writes. @return HFD_OK, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_query_write_of(struct hfd_query *query, struct hfd_db_write *out,
-                                         struct hfd_err *err);
+/** Gives what the database is told of a query. @return HFD_OK, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_query_use(struct hfd_query *query, const struct hfd_db_use **out,
+                                    struct hfd_err *err);
 /** Binds the columns of a row as the parameters of its query. */
 void hfd_query_bind(const struct hfd_query *query, struct hfd_stmt *st, const void *row);
 

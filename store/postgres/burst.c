@@ -156,7 +156,7 @@ static bool set_arrays(struct sending *s, const struct hfd_write_set *set, struc
     bool well = true;
 
     hfd_buf_init(&b, BYTES_MAX);
-    for (int i = 0; well && i < set->params; i++) {
+    for (int i = 0; well && i < set->shape->params; i++) {
         hfd_buf_reset(&b);
         hfd_pg_array_begin(&b, kind_of(set, i), set->count);
         for (const struct hfd_write *w = set->first; w != NULL; w = w->next)
@@ -172,22 +172,23 @@ static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struc
     const bool many = set->count > 1;
     const int64_t expected = (int64_t)set->count;
     struct hfd_pg_text *t = hfd_pg_text(
-        s->db, &(struct hfd_pg_source){.sql = many ? set->how.set : set->how.sql,
+        s->db, &(struct hfd_pg_source){.sql = many ? set->shape->of->set : set->shape->of->sql,
                                        .form = set->expects_one ? HFD_PG_COUNTED : HFD_PG_ONE,
-                                       .params = set->params});
+                                       .params = set->shape->params});
     struct params p = {.count = 0};
     bool well = t != NULL;
 
-    HFD_ASSERT(set->params < PARAMS_MAX);
+    HFD_ASSERT(set->shape->params < PARAMS_MAX);
     if (well && many)
         well = set_arrays(s, set, &p);
-    for (int i = 0; well && !many && i < set->params; i++)
+    for (int i = 0; well && !many && i < set->shape->params; i++)
         well = set_value(s, &p, &set->first->values[i]);
     if (well && set->expects_one)
         well = set_number(s, &p, &expected, HFD_PG_INT8);
     if (!well)
         return hfd_fail_nomem(err, "a write of the store");
-    return send_prepared(s, t, &p, &(struct sent){.answer = WRITTEN, .what = set->how.sql}, err);
+    return send_prepared(s, t, &p, &(struct sent){.answer = WRITTEN, .what = set->shape->of->sql},
+                         err);
 }
 
 static hfd_rc send_writes(struct sending *s, struct hfd_err *err)
@@ -243,7 +244,7 @@ static hfd_rc send_read(struct sending *s, struct hfd_known **reads, size_t coun
     const struct sent sent = {
         .answer = ROWS, .what = first->sql, .form = form, .reads = reads, .count = count};
     struct hfd_pg_text *t = hfd_pg_text(
-        s->db, &(struct hfd_pg_source){first->sql, first->target, first->shape, form, 0});
+        s->db, &(struct hfd_pg_source){first->sql, first->target, form, first->shape->params});
     struct params p = {.count = 0};
     bool well = t != NULL;
 

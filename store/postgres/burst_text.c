@@ -43,10 +43,11 @@ static void add_counted(struct hfd_buf *b, hfd_slice write, int param)
                  param);
 }
 
-static void add_one(struct hfd_buf *b, hfd_slice sql)
+/* Adds the text of one statement. @param from  what stands before the number of a parameter */
+static void add_one(struct hfd_buf *b, const char *sql, const char *from)
 {
     int params;
-    char *text = hfd_pg_placeholders(sql, &params);
+    char *text = hfd_pg_placeholders(hfd_slice_of(sql), from, &params);
 
     if (text == NULL)
         b->rc = HFD_NOMEM;
@@ -55,18 +56,62 @@ static void add_one(struct hfd_buf *b, hfd_slice sql)
     free(text);
 }
 
+/*
+ * Adds a read as a part of one of many. The fence keeps the planner from reading the whole table
+ * for a join: each element is looked up alone.
+ */
+static void add_part(struct hfd_buf *b, const char *sql, const char *from)
+{
+    add_one(b, sql, from);
+    if (strstr(sql, " OFFSET ") == NULL)
+        hfd_buf_lit(b, " OFFSET 0");
+}
+
+/* Adds "$1, $2", or what else `form` is. */
+static void add_list(struct hfd_buf *b, int params, const char *form)
+{
+    for (int i = 1; i <= params; i++)
+        hfd_buf_addf(b, "%s%s%d", i > 1 ? ", " : "", form, i);
+}
+
+/* The rows of an element stand in their order. */
+static void add_set_read(struct hfd_buf *b, const struct hfd_pg_source *from)
+{
+    hfd_buf_lit(b, "SELECT x.n, q.* FROM unnest(");
+    add_list(b, from->params, "$");
+    hfd_buf_lit(b, ") WITH ORDINALITY AS x(");
+    add_list(b, from->params, "p");
+    hfd_buf_lit(b, ", n) CROSS JOIN LATERAL (");
+    add_part(b, from->sql, "x.p");
+    hfd_buf_lit(b, ") AS q");
+}
+
+/*
+ * The parameter of each read is the first column of another one. Each row has the number of the
+ * element, this column, and the row itself, which is all NULL where there is none.
+ */
+static void add_set_follow(struct hfd_buf *b, const struct hfd_pg_source *from)
+{
+    hfd_buf_lit(b, "SELECT x.n, d.k1, q.* FROM unnest($1) WITH ORDINALITY AS x(p1, n)"
+                   " CROSS JOIN LATERAL (");
+    add_part(b, from->sql, "x.p");
+    hfd_buf_lit(b, ") AS d(k1) LEFT JOIN LATERAL (");
+    add_part(b, from->target, "d.k");
+    hfd_buf_lit(b, ") AS q ON TRUE");
+}
+
 static void add_text(struct hfd_buf *b, const struct hfd_pg_source *from)
 {
     switch (from->form) {
     case HFD_PG_ONE:
     case HFD_PG_COUNTED:
-        add_one(b, hfd_slice_of(from->sql));
+        add_one(b, from->sql, "$");
         break;
     case HFD_PG_SET_READ:
-        hfd_shape_set_read(from->shape, from->sql, b);
+        add_set_read(b, from);
         break;
     case HFD_PG_SET_FOLLOW:
-        hfd_shape_set_follow(from->sql, from->target, b);
+        add_set_follow(b, from);
         break;
     }
 }

@@ -5,7 +5,6 @@
 #ifndef HFD_STORE_POSTGRES_BURST_TEXT_H
 #define HFD_STORE_POSTGRES_BURST_TEXT_H
 
-#include "store/postgres/shape.h"
 #include "store/postgres/stmt.h"
 
 /** The forms of a text of the store. */
@@ -21,11 +20,10 @@ bool hfd_pg_form_adds_number(enum hfd_pg_form form);
 
 /** The origin of a text. */
 struct hfd_pg_source {
-    const char *sql;               /* found by its address */
-    const char *target;            /* of HFD_PG_SET_FOLLOW: the read that has the result */
-    const struct hfd_shape *shape; /* of `sql`; reads in sets */
+    const char *sql;    /* found by its address */
+    const char *target; /* of HFD_PG_SET_FOLLOW: the read that has the result */
     enum hfd_pg_form form;
-    int params; /* of HFD_PG_COUNTED: the count of rows is the next one */
+    int params; /* of a set; of HFD_PG_COUNTED, where the count of rows is the next one */
 };
 
 struct hfd_pg_text {

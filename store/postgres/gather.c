@@ -317,7 +317,8 @@ static hfd_rc gather_cleanup(struct hfd_db *db, struct hfd_err *err)
 /* The statements may change anything. */
 static hfd_rc gather_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
-    static const struct hfd_shape all = {.kind = HFD_SHAPE_OTHER};
+    static const struct hfd_db_use any;
+    static const struct hfd_shape all = {.of = &any};
     const hfd_rc rc = hfd_gather_go_inside(db, err);
 
     hfd_known_write(&db->knowns, &(struct hfd_shape_use){&all, NULL});
@@ -420,7 +421,7 @@ static hfd_slice gather_json_key(const struct hfd_db *db, hfd_slice key, struct 
 
 static const struct hfd_engine_statements statements = {
     .prepare = hfd_gather_prepare,
-    .prepare_write = hfd_gather_prepare_write,
+    .prepare_use = hfd_gather_prepare_use,
     .prepare_once = hfd_gather_prepare_once,
     .text = hfd_gather_text,
     .blob = hfd_gather_blob,

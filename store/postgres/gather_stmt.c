@@ -1,6 +1,7 @@
 #include "store/postgres/gather_stmt.h"
 
 #include "driver/base/check.h"
+#include "store/postgres/text.h"
 
 #include <stdlib.h>
 
@@ -27,32 +28,50 @@ static void use(struct hfd_stmt *st)
     memset(st->values, 0, sizeof(st->values[0]) * (size_t)st->shape.params);
 }
 
-/* Finds the statement of a text; makes it at its first use. */
-static hfd_rc find_stmt(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                        struct hfd_err *err)
+/* Nothing is known of a statement, and of the number of a group that it touches no table. */
+static const struct hfd_db_use unknown, of_no_table = {.table = "none"};
+
+static hfd_rc count_params(const char *sql, int *out, struct hfd_err *err)
 {
+    char *text = hfd_pg_placeholders(hfd_slice_of(sql), "$", out);
+
+    if (text == NULL)
+        return hfd_fail_nomem(err, "make a statement");
+    free(text);
+    HFD_ASSERT(*out <= HFD_SHAPE_PARAMS_MAX);
+    return HFD_OK;
+}
+
+/* Finds the statement of a text; makes it at its first use. @param use  NULL = nothing is known */
+static hfd_rc find_stmt(struct hfd_db *db, const char *sql, const struct hfd_db_use *use,
+                        struct hfd_stmt **out, struct hfd_err *err)
+{
+    struct hfd_shape shape = {.of = use};
     hfd_rc rc;
 
     *out = hfd_stmt_slots_find(&db->stmts, sql);
     if (*out != NULL)
         return HFD_OK;
     rc = hfd_stmt_slots_reserve(&db->stmts, err);
+    if (rc == HFD_OK)
+        rc = count_params(sql, &shape.params, err);
     if (rc != HFD_OK)
         return rc;
+    if (use == NULL)
+        shape.of = sql == hfd_db_sql_number(db->inner) ? &of_no_table : &unknown;
     *out = new_stmt(db, sql);
     if (*out == NULL)
         return hfd_fail_nomem(err, "make a statement");
-    hfd_shape_read(sql, &(*out)->shape);
-    HFD_ASSERT((*out)->shape.params <= HFD_SHAPE_PARAMS_MAX);
+    (*out)->shape = shape;
     hfd_stmt_slots_add(&db->stmts, sql, *out);
     return HFD_OK;
 }
 
-hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
-                          struct hfd_err *err)
+static hfd_rc prepare(struct hfd_db *db, const char *sql, const struct hfd_db_use *use_of,
+                      struct hfd_stmt **out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    const hfd_rc rc = find_stmt(db, sql, &st, err);
+    const hfd_rc rc = find_stmt(db, sql, use_of, &st, err);
 
     *out = NULL;
     if (rc != HFD_OK)
@@ -62,14 +81,16 @@ hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **
     return HFD_OK;
 }
 
-hfd_rc hfd_gather_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
-                                struct hfd_stmt **out, struct hfd_err *err)
+hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                          struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_gather_prepare(db, write->sql, out, err);
+    return prepare(db, sql, NULL, out, err);
+}
 
-    if (rc == HFD_OK)
-        (*out)->how = *write;
-    return rc;
+hfd_rc hfd_gather_prepare_use(struct hfd_db *db, const struct hfd_db_use *use,
+                              struct hfd_stmt **out, struct hfd_err *err)
+{
+    return prepare(db, use->sql, use, out, err);
 }
 
 /* A composed text is not gathered. It sees the writes so far. */
@@ -209,9 +230,9 @@ hfd_rc hfd_gather_follow(struct hfd_db *db, const struct hfd_db_follow *follow, 
 
     if (db->mode != HFD_GATHER_LOOKING || key.p == NULL)
         return HFD_OK;
-    rc = find_stmt(db, follow->via, &via, err);
+    rc = find_stmt(db, follow->via, NULL, &via, err);
     if (rc == HFD_OK)
-        rc = find_stmt(db, follow->sql, &target, err);
+        rc = find_stmt(db, follow->target->sql, follow->target, &target, err);
     if (rc != HFD_OK)
         return rc;
     HFD_ASSERT(via->shape.params == 1 && target->shape.params == 1);
@@ -284,12 +305,12 @@ hfd_rc hfd_gather_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 static hfd_rc keep_back(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
 {
     struct hfd_db *db = st->db;
-    const struct hfd_write_new new = {&st->how, st->values, st->shape.params, changed != NULL};
+    const struct hfd_write_new new = {{&st->shape, st->values}, changed != NULL};
     const hfd_rc rc =
         db->surprised ? hfd_gather_surprised(db, err) : hfd_writes_add(&db->writes, &new, err);
 
     if (rc == HFD_OK)
-        hfd_known_write(&db->knowns, &(struct hfd_shape_use){&st->shape, st->values});
+        hfd_known_write(&db->knowns, &new.use);
     if (changed != NULL)
         *changed = rc == HFD_OK;
     hfd_gather_done(st);
@@ -302,7 +323,7 @@ hfd_rc hfd_gather_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err
 
     HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
     HFD_ASSERT(st->in_use && !st->once);
-    if (st->db->mode != HFD_GATHER_DIRECT && st->how.sql != NULL)
+    if (st->db->mode != HFD_GATHER_DIRECT && st->shape.of->sql != NULL)
         return keep_back(st, changed, err);
     rc = go_inside(st, err);
     if (rc == HFD_OK) {

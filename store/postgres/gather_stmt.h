@@ -41,7 +41,6 @@ struct hfd_stmt {
     uint32_t magic;
     struct hfd_db *db;
     const char *sql;
-    struct hfd_db_write how; /* sql NULL = the statement is not kept back */
     struct hfd_shape shape;
     struct hfd_value values[HFD_SHAPE_PARAMS_MAX];
     struct hfd_stmt *inner; /* the other engine's, while it is used */
@@ -65,8 +64,8 @@ HFD_MUST_CHECK hfd_rc hfd_gather_follow(struct hfd_db *db, const struct hfd_db_f
                                         hfd_slice key, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
                                          struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_gather_prepare_write(struct hfd_db *db, const struct hfd_db_write *write,
-                                               struct hfd_stmt **out, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_gather_prepare_use(struct hfd_db *db, const struct hfd_db_use *use,
+                                             struct hfd_stmt **out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_gather_prepare_once(struct hfd_db *db, hfd_slice sql,
                                               struct hfd_stmt **out, struct hfd_err *err);
 void hfd_gather_text(struct hfd_stmt *st, int at, hfd_slice v);

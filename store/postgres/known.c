@@ -74,12 +74,12 @@ bool hfd_known_is_hidden(const struct hfd_knowns *k, const char *sql,
 }
 
 /* The list of results that read a table; NULL = there is no more place. */
-static struct hfd_known_place **list_of(struct hfd_knowns *k, hfd_slice table, bool make)
+static struct hfd_known_place **list_of(struct hfd_knowns *k, const char *table)
 {
     for (size_t i = 0; i < k->table_count; i++)
-        if (hfd_slice_eq(k->tables[i], table))
+        if (strcmp(k->tables[i], table) == 0)
             return &k->places[i];
-    if (!make || k->table_count == HFD_KNOWN_TABLES)
+    if (k->table_count == HFD_KNOWN_TABLES)
         return NULL;
     k->tables[k->table_count] = table;
     return &k->places[k->table_count++];
@@ -87,16 +87,15 @@ static struct hfd_known_place **list_of(struct hfd_knowns *k, hfd_slice table, b
 
 static bool list_it(struct hfd_knowns *k, struct hfd_known *known)
 {
-    for (size_t i = 0; i < known->shape->table_count; i++) {
-        struct hfd_known_place **list = list_of(k, known->shape->tables[i], true);
-        struct hfd_known_place *place = hfd_arena_alloc(&k->mem, sizeof(*place));
+    const char *table = known->shape->of->table;
+    struct hfd_known_place **list = list_of(k, table != NULL ? table : "");
+    struct hfd_known_place *place = hfd_arena_alloc(&k->mem, sizeof(*place));
 
-        if (list == NULL || place == NULL)
-            return false;
-        place->known = known;
-        place->next = *list;
-        *list = place;
-    }
+    if (list == NULL || place == NULL)
+        return false;
+    place->known = known;
+    place->next = *list;
+    *list = place;
     return true;
 }
 
@@ -280,7 +279,7 @@ static bool is_touched(struct hfd_known *known, const struct hfd_shape_use *writ
 {
     const struct hfd_shape_use read = {known->shape, known->values};
 
-    if (known->read && known->rows == NULL && known->shape->empty.table.len > 0)
+    if (known->read && known->rows == NULL && known->shape->of->empty.table != NULL)
         return hfd_shape_fills(write, &read, &known->apart[1]);
     return hfd_shape_touches(write, &read, &known->apart[0]);
 }
@@ -288,8 +287,8 @@ static bool is_touched(struct hfd_known *known, const struct hfd_shape_use *writ
 void hfd_known_write(struct hfd_knowns *k, const struct hfd_shape_use *write)
 {
     for (size_t i = 0; i < k->table_count; i++) {
-        if (write->shape->kind != HFD_SHAPE_OTHER &&
-            !hfd_slice_eq(k->tables[i], write->shape->tables[0]))
+        if (write->shape->of->table != NULL && k->tables[i][0] != '\0' &&
+            strcmp(k->tables[i], write->shape->of->table) != 0)
             continue;
         for (struct hfd_known_place *p = k->places[i]; p != NULL; p = p->next)
             if (!p->known->hidden && is_touched(p->known, write))

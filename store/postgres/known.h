@@ -69,7 +69,7 @@ struct hfd_knowns {
     struct hfd_known *buckets[HFD_KNOWN_BUCKETS];
     struct hfd_known *wanted; /* the newest first */
     size_t wanted_count;
-    hfd_slice tables[HFD_KNOWN_TABLES];
+    const char *tables[HFD_KNOWN_TABLES]; /* "" = results that each write may touch */
     struct hfd_known_place *places[HFD_KNOWN_TABLES];
     size_t table_count;
     struct hfd_known_usual usual[HFD_KNOWN_USUAL];

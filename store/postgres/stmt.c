@@ -36,7 +36,7 @@ static hfd_rc make(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out, stru
     st->engine = db->engine;
     st->magic = PG_STMT_MAGIC;
     st->db = db;
-    st->text = hfd_pg_placeholders(sql, &st->params);
+    st->text = hfd_pg_placeholders(sql, "$", &st->params);
     n = (size_t)st->params + 1;
     st->values = calloc(n, sizeof(*st->values));
     st->lengths = calloc(n, sizeof(*st->lengths));

@@ -1,5 +1,7 @@
 #include "store/postgres/text.h"
 
+#include "driver/base/buf.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,34 +25,37 @@ static size_t end_of_piece(hfd_slice sql, size_t at)
     return at;
 }
 
-char *hfd_pg_placeholders(hfd_slice sql, int *params)
+char *hfd_pg_placeholders(hfd_slice sql, const char *from, int *params)
 {
-    char *out = malloc(sql.len + 1);
-    size_t at = 0;
+    size_t at = 0, count = 0;
+    struct hfd_buf b;
+    char *out;
 
     *params = 0;
-    if (out == NULL)
-        return NULL;
+    for (size_t i = 0; i < sql.len; i++)
+        count += sql.p[i] == '?';
+    hfd_buf_init(&b, sql.len + count * strlen(from) + 1);
     while (at < sql.len) {
         const size_t end = end_of_piece(sql, at);
         int n = 0;
 
-        if (end > at) {
-            memcpy(out + at, sql.p + at, end - at);
-            at = end;
+        if (end > at || sql.p[at] != '?') {
+            const size_t to = end > at ? end : at + 1;
+
+            hfd_buf_add(&b, (hfd_slice){sql.p + at, to - at});
+            at = to;
             continue;
         }
-        out[at] = sql.p[at];
-        if (sql.p[at++] != '?')
-            continue;
-        out[at - 1] = '$';
-        for (; at < sql.len && sql.p[at] >= '0' && sql.p[at] <= '9'; at++) {
-            out[at] = sql.p[at];
+        hfd_buf_add(&b, hfd_slice_of(from));
+        for (at++; at < sql.len && sql.p[at] >= '0' && sql.p[at] <= '9'; at++) {
+            hfd_buf_addc(&b, sql.p[at]);
             n = n > HFD_PG_PARAMS_MAX ? n : n * 10 + (sql.p[at] - '0');
         }
         *params = n > *params ? n : *params;
     }
-    out[sql.len] = '\0';
+    hfd_buf_addc(&b, '\0');
+    out = b.rc == HFD_OK ? strdup(b.p) : NULL;
+    hfd_buf_fini(&b);
     return out;
 }
 

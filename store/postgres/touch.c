@@ -19,12 +19,9 @@ bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b)
     return a->null || value_may_equal(a, b);
 }
 
-static bool names_table(const struct hfd_shape *s, hfd_slice table)
+static bool is_table(const struct hfd_shape *s, const char *table)
 {
-    for (size_t i = 0; i < s->table_count; i++)
-        if (hfd_slice_eq(s->tables[i], table))
-            return true;
-    return false;
+    return s->of->table == table || strcmp(s->of->table, table) == 0;
 }
 
 static bool differ(const struct hfd_shape_use *a, int of_a, const struct hfd_shape_use *b, int of_b)
@@ -32,16 +29,10 @@ static bool differ(const struct hfd_shape_use *a, int of_a, const struct hfd_sha
     return !value_may_equal(&a->values[of_a - 1], &b->values[of_b - 1]);
 }
 
-/* The text of a write lives as long as the program; its shape may not. */
-static const char *place_of(const struct hfd_shape_use *write)
-{
-    return write->shape->tables[0].p;
-}
-
 static bool is_still_apart(const struct hfd_apart *apart, const struct hfd_shape_use *write,
                            const struct hfd_shape_use *read)
 {
-    return apart != NULL && apart->write == place_of(write) &&
+    return apart != NULL && apart->write == write->shape &&
            differ(write, apart->of_write, read, apart->of_read);
 }
 
@@ -49,55 +40,55 @@ static void note(struct hfd_apart *apart, const struct hfd_shape_use *write, int
                  int of_read)
 {
     if (apart != NULL)
-        *apart = (struct hfd_apart){place_of(write), of_write, of_read};
+        *apart = (struct hfd_apart){write->shape, of_write, of_read};
 }
 
 /* Returns true when a column has different values in the rows of both. */
 static bool is_apart(const struct hfd_shape_use *a, const struct hfd_shape_use *b,
                      struct hfd_apart *apart)
 {
-    for (size_t i = 0; i < a->shape->equal_count; i++)
-        for (size_t k = 0; k < b->shape->equal_count; k++) {
-            const struct hfd_shape_equal *x = &a->shape->equals[i], *y = &b->shape->equals[k];
+    const struct hfd_db_use *x = a->shape->of, *y = b->shape->of;
 
-            if (!hfd_slice_eq(x->column, y->column) || !differ(a, x->param, b, y->param))
+    for (size_t i = 0; i < x->equal_count; i++)
+        for (size_t k = 0; k < y->equal_count; k++) {
+            if (strcmp(x->equals[i].column, y->equals[k].column) != 0 ||
+                !differ(a, x->equals[i].param, b, y->equals[k].param))
                 continue;
-            note(apart, a, x->param, y->param);
+            note(apart, a, x->equals[i].param, y->equals[k].param);
             return true;
         }
     return false;
 }
 
-bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other,
+bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *read,
                        struct hfd_apart *apart)
 {
-    if (write->shape->kind == HFD_SHAPE_OTHER || other->shape->kind == HFD_SHAPE_OTHER)
+    if (write->shape->of->table == NULL || read->shape->of->table == NULL)
         return true;
-    if (is_still_apart(apart, write, other))
+    if (is_still_apart(apart, write, read))
         return false;
-    return names_table(other->shape, write->shape->tables[0]) && !is_apart(write, other, apart);
+    return is_table(read->shape, write->shape->of->table) && !is_apart(write, read, apart);
 }
 
 bool hfd_shape_fills(const struct hfd_shape_use *write, const struct hfd_shape_use *read,
                      struct hfd_apart *apart)
 {
-    const struct hfd_shape *w = write->shape;
-    const struct hfd_shape_empty *empty = &read->shape->empty;
+    const struct hfd_db_use *w = write->shape->of, *r = read->shape->of;
 
-    if (w->kind == HFD_SHAPE_OTHER)
+    if (w->table == NULL)
         return true;
     if (is_still_apart(apart, write, read))
         return false;
-    if (hfd_slice_eq(w->tables[0], empty->other))
-        return w->kind == HFD_SHAPE_DELETE || w->kind == HFD_SHAPE_UPDATE;
-    if (!hfd_slice_eq(w->tables[0], empty->table))
+    if (is_table(write->shape, r->empty.other))
+        return !w->adds;
+    if (!is_table(write->shape, r->empty.table))
         return false;
     for (size_t i = 0; i < w->equal_count; i++) {
-        if (!hfd_slice_eq(w->equals[i].column, empty->equal.column))
+        if (strcmp(w->equals[i].column, r->empty.equal.column) != 0)
             continue;
-        if (!differ(write, w->equals[i].param, read, empty->equal.param))
+        if (!differ(write, w->equals[i].param, read, r->empty.equal.param))
             return true;
-        note(apart, write, w->equals[i].param, empty->equal.param);
+        note(apart, write, w->equals[i].param, r->empty.equal.param);
         return false;
     }
     return true;

@@ -1,5 +1,5 @@
 /*
- * Rules over the shapes of statements: which writes may change which results. They only ever err on
+ * Rules over what statements touch: which writes may change which results. They only ever err on
  * the safe side. Pure. Thread: any.
  */
 #ifndef HFD_STORE_POSTGRES_TOUCH_H
@@ -15,15 +15,15 @@ bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b);
  * read. The next write with the same text is likely to differ there, too.
  */
 struct hfd_apart {
-    const char *write; /* a place in its text; NULL = none yet */
+    const struct hfd_shape *write; /* its statement; NULL = none yet */
     int of_write, of_read;
 };
 
 /**
- * Returns false when the write can change no row that the other statement reads or writes.
+ * Returns false when the write can change no row that the read reads.
  * @param apart  kept for this read, and used for this function alone; may be NULL
  */
-bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *other,
+bool hfd_shape_touches(const struct hfd_shape_use *write, const struct hfd_shape_use *read,
                        struct hfd_apart *apart);
 
 /** Returns false when the write cannot add the first row to an empty result. @param apart  as above

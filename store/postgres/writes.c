@@ -1,5 +1,7 @@
 #include "store/postgres/writes.h"
 
+#include "store/postgres/touch.h"
+
 void hfd_writes_init(struct hfd_writes *w)
 {
     *w = (struct hfd_writes){.first = NULL};
@@ -31,44 +33,47 @@ struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value 
 
 /* ---- sets ---- */
 
-static uint64_t hash_of(const struct hfd_db_write *how, const struct hfd_value *values)
+static uint64_t hash_of(const struct hfd_db_use *of, const struct hfd_value *values)
 {
     uint64_t h = HFD_HASH_START;
 
-    for (int i = how->key - 1; i < how->key - 1 + how->keys; i++) {
-        if (values[i].kind == HFD_VALUE_I64)
-            h = (h ^ (uint64_t)values[i].as.i64) * UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t i = 0; i < of->equal_count; i++) {
+        const struct hfd_value *v = &values[of->equals[i].param - 1];
+
+        if (v->kind == HFD_VALUE_I64)
+            h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
         else
-            h = hfd_slice_hash_end(h, values[i].as.bytes);
+            h = hfd_slice_hash_end(h, v->as.bytes);
     }
     return h ^ h >> 32;
 }
 
-/* Returns true when the key can be compared: it has no NULL, and nothing that is rounded. */
-static bool is_comparable(const struct hfd_db_write *how, const struct hfd_value *values)
+/* Returns true when the equals can be compared: none is NULL, or a number that is rounded. */
+static bool is_comparable(const struct hfd_db_use *of, const struct hfd_value *values)
 {
     bool all = true;
 
-    for (int i = how->key - 1; all && i < how->key - 1 + how->keys; i++)
-        all =
-            !values[i].null && values[i].kind != HFD_VALUE_F64 && values[i].kind != HFD_VALUE_NONE;
+    for (size_t i = 0; all && i < of->equal_count; i++) {
+        const struct hfd_value *v = &values[of->equals[i].param - 1];
+
+        all = !v->null && v->kind != HFD_VALUE_F64 && v->kind != HFD_VALUE_NONE;
+    }
     return all;
 }
 
-static bool has_key(const struct hfd_db_write *how, const struct hfd_value *a,
-                    const struct hfd_value *b)
+static bool are_same(const struct hfd_db_use *of, const struct hfd_value *a,
+                     const struct hfd_value *b)
 {
     bool same = true;
 
-    for (int i = how->key - 1; same && i < how->key - 1 + how->keys; i++)
-        same = a[i].kind == HFD_VALUE_I64 ? a[i].as.i64 == b[i].as.i64
-                                          : hfd_slice_eq(a[i].as.bytes, b[i].as.bytes);
+    for (size_t i = 0; same && i < of->equal_count; i++)
+        same = hfd_value_is_same(&a[of->equals[i].param - 1], &b[of->equals[i].param - 1]);
     return same;
 }
 
 static struct hfd_write **bucket_of(const struct hfd_write_set *set, const struct hfd_value *values)
 {
-    return &set->buckets[hash_of(&set->how, values) % HFD_WRITES_BUCKETS];
+    return &set->buckets[hash_of(set->shape->of, values) % HFD_WRITES_BUCKETS];
 }
 
 static void add_to_bucket(struct hfd_write_set *set, struct hfd_write *write)
@@ -83,7 +88,7 @@ static bool has_equal(const struct hfd_write_set *set, const struct hfd_value *v
 {
     const struct hfd_write *w = *bucket_of(set, values);
 
-    while (w != NULL && !has_key(&set->how, w->values, values))
+    while (w != NULL && !are_same(set->shape->of, w->values, values))
         w = w->in_bucket;
     return w != NULL;
 }
@@ -92,12 +97,14 @@ static bool has_equal(const struct hfd_write_set *set, const struct hfd_value *v
 static bool can_join(struct hfd_writes *w, struct hfd_write_set *set,
                      const struct hfd_write_new *new)
 {
-    if (set == NULL || set->how.sql != new->how->sql || set->how.set == NULL ||
+    const struct hfd_db_use *of = new->use.shape->of;
+
+    if (set == NULL || set->shape != new->use.shape || of->set == NULL ||
         set->expects_one != new->expects_one)
         return false;
-    if (set->how.keys == 0)
+    if (!of->differs)
         return true;
-    if (!is_comparable(&set->how, set->first->values) || !is_comparable(&set->how, new->values))
+    if (!is_comparable(of, set->first->values) || !is_comparable(of, new->use.values))
         return false;
     if (set->buckets == NULL) {
         set->buckets = hfd_arena_array(&w->mem, HFD_WRITES_BUCKETS, sizeof(struct hfd_write *));
@@ -105,7 +112,7 @@ static bool can_join(struct hfd_writes *w, struct hfd_write_set *set,
             return false;
         add_to_bucket(set, set->first);
     }
-    return !has_equal(set, new->values);
+    return !has_equal(set, new->use.values);
 }
 
 /* The list of the write's table. */
@@ -140,8 +147,7 @@ static struct hfd_write_set *add_set(struct hfd_writes *w, struct hfd_write_tabl
 
     if (set == NULL)
         return NULL;
-    set->how = *new->how;
-    set->params = new->params;
+    set->shape = new->use.shape;
     set->expects_one = new->expects_one;
     if (table->last != NULL)
         table->last->next = set;
@@ -153,13 +159,13 @@ static struct hfd_write_set *add_set(struct hfd_writes *w, struct hfd_write_tabl
 
 hfd_rc hfd_writes_add(struct hfd_writes *w, const struct hfd_write_new *new, struct hfd_err *err)
 {
-    struct hfd_write_table *table = find_table(w, new->how->table);
+    struct hfd_write_table *table = find_table(w, new->use.shape->of->table);
     struct hfd_write *write = hfd_arena_alloc(&w->mem, sizeof(*write));
     struct hfd_write_set *set;
 
     w->count++;
     if (write != NULL)
-        write->values = hfd_values_copy(&w->mem, new->values, new->params);
+        write->values = hfd_values_copy(&w->mem, new->use.values, new->use.shape->params);
     if (table == NULL || write == NULL || write->values == NULL)
         return hfd_fail_nomem(err, "a write of the store");
     set = can_join(w, table->last, new) ? table->last : add_set(w, table, new);

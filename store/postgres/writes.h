@@ -22,8 +22,7 @@ struct hfd_write {
 /** Writes with the same statement, in their order. */
 struct hfd_write_set {
     struct hfd_write_set *next;
-    struct hfd_db_write how;
-    int params;
+    const struct hfd_shape *shape;
     struct hfd_write *first, *last;
     size_t count;
     bool expects_one;           /* each is to change one row */
@@ -51,9 +50,7 @@ void hfd_writes_fini(struct hfd_writes *w);
 
 /** One more write. */
 struct hfd_write_new {
-    const struct hfd_db_write *how;
-    const struct hfd_value *values;
-    int params;
+    struct hfd_shape_use use;
     bool expects_one; /* it is to change one row; else any number */
 };
 

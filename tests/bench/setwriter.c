@@ -94,7 +94,7 @@ static struct query prototype_reads[] = {
     {NULL, NO_PARAMETER, ""},
 };
 
-/* The forms of store/postgres/shape.h. */
+/* The forms of store/postgres/burst_text.h. */
 #define EACH(columns, rows)                                                                        \
     "SELECT x.n, q.* FROM unnest($1) WITH ORDINALITY AS x(k, n) CROSS JOIN LATERAL"                \
     " (SELECT " columns " FROM " rows " OFFSET 0) AS q"
@@ -428,7 +428,7 @@ static void prepare_read(const struct writer *w, struct query *q, int n)
 {
     const Oid type = hfd_pg_array_type(HFD_VALUE_TEXT);
     int params;
-    char *sql = hfd_pg_placeholders(hfd_slice_of(q->sql), &params);
+    char *sql = hfd_pg_placeholders(hfd_slice_of(q->sql), "$", &params);
 
     if (sql == NULL)
         die(NULL, "no memory");

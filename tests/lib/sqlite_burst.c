@@ -13,11 +13,11 @@ static hfd_rc write_one(struct hfd_db *inner, const struct hfd_write_set *set,
 {
     int64_t changed = 0;
     struct hfd_stmt *st;
-    hfd_rc rc = hfd_db_prepare(inner, set->how.sql, &st, err);
+    hfd_rc rc = hfd_db_prepare(inner, set->shape->of->sql, &st, err);
 
     if (rc != HFD_OK)
         return rc;
-    hfd_gather_bind(st, w->values, set->params);
+    hfd_gather_bind(st, w->values, set->shape->params);
     rc = hfd_stmt_run(st, &changed, err);
     if (rc == HFD_OK && set->expects_one && changed != 1)
         rc = hfd_fail(err, HFD_CONFLICT, "not one row");

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL's engine and statements: which writes change which results, which may be gathered.
- * SQLite is the judge: random statements run on both.
+ * PostgreSQL's engine: which writes change which results, which may be gathered. SQLite is the
+ * judge: random statements run on both.
  */
 #include "store/postgres/known.h"
 #include "store/postgres/touch.h"
@@ -24,72 +24,6 @@
 #define ROUNDS 400
 #define STEPS 60
 
-/* ---- what a text says ---- */
-
-/* clang-format off */
-static const struct {
-    const char *sql;
-    enum hfd_shape_kind kind;
-    const char *tables;
-    const char *equals;
-} shapes[] = {
-    {"SELECT a, b FROM t WHERE a = ?1", HFD_SHAPE_SELECT, "t ", "a=1 "},
-    {"SELECT a FROM t WHERE a = ?1 AND b = ?2 ORDER BY c LIMIT ?3", HFD_SHAPE_SELECT, "t ", "a=1 b=2 "},
-    {"SELECT a FROM t WHERE a = ?1 OR b = ?2", HFD_SHAPE_SELECT, "t ", ""},
-    {"SELECT a FROM t WHERE a = ?1 AND b = ?2 OR c = 1", HFD_SHAPE_SELECT, "t ", ""},
-    {"SELECT a FROM t WHERE (a = ?1 OR b = ?2) AND c = ?3", HFD_SHAPE_SELECT, "t ", "c=3 "},
-    {"SELECT a FROM t WHERE a = ?1 AND b > ?2 AND NOT c = ?3", HFD_SHAPE_SELECT, "t ", "a=1 "},
-    {"SELECT CASE WHEN b = ?2 AND a = ?1 THEN 1 END FROM t WHERE CASE WHEN a AND b = ?1 AND c THEN 1 END = 1 AND c = ?3",
-     HFD_SHAPE_SELECT, "t ", "c=3 "},
-    {"SELECT a FROM t WHERE a = '?1 OR' AND b = ?1", HFD_SHAPE_SELECT, "t ", "b=1 "},
-    {"SELECT f.a FROM t f JOIN u ON u.x = f.a WHERE f.a = ?1", HFD_SHAPE_SELECT, "t u ", ""},
-    {"SELECT a FROM t x, u WHERE a = ?1", HFD_SHAPE_SELECT, "t ", ""},
-    {"SELECT MAX(n) FROM (SELECT MAX(s) AS n FROM h UNION ALL SELECT s FROM k WHERE one = ?1) AS e", HFD_SHAPE_SELECT, "h k ", ""},
-    {"SELECT a FROM t WHERE a = ?1 AND NOT EXISTS (SELECT 1 FROM u WHERE u.x = ?2)", HFD_SHAPE_SELECT, "t u ", ""},
-    {"INSERT INTO t (a, b, c) VALUES (?1, 'x', ?2)", HFD_SHAPE_INSERT, "t ", "a=1 c=2 "},
-    {"INSERT INTO t (a, b) VALUES (?2, ?1) ON CONFLICT DO NOTHING", HFD_SHAPE_INSERT, "t ", "a=2 b=1 "},
-    {"INSERT INTO t (a, b, n) VALUES (?1, ?2, ?3) ON CONFLICT (a, b) DO UPDATE SET n = t.n + excluded.n", HFD_SHAPE_UPSERT, "t ", "a=1 b=2 "},
-    {"INSERT INTO t (one, n) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET n = excluded.n", HFD_SHAPE_UPSERT, "t ", ""},
-    {"INSERT INTO t (a, n) VALUES (?1, ?2) ON CONFLICT (a) DO UPDATE SET n = ?3", HFD_SHAPE_UPSERT, "t ", "a=1 "},
-    {"INSERT INTO t (a) SELECT ?1 FROM t", HFD_SHAPE_INSERT, "t ", ""},
-    {"INSERT INTO t (a) VALUES (?1) RETURNING a", HFD_SHAPE_INSERT, "t ", ""},
-    {"INSERT INTO t (a, b) VALUES (?1, ?2 + 1)", HFD_SHAPE_INSERT, "t ", ""},
-    {"UPDATE t SET b = ?2, c = c - 1 WHERE a = ?1", HFD_SHAPE_UPDATE, "t ", "a=1 "},
-    {"UPDATE t SET a = ?2 WHERE a = ?1 AND b = ?3", HFD_SHAPE_UPDATE, "t ", "b=3 "},
-    {"UPDATE t SET c = coalesce(b, ?2), b = ?3 WHERE a = ?1", HFD_SHAPE_UPDATE, "t ", "a=1 "},
-    {"UPDATE t SET b = ?1", HFD_SHAPE_UPDATE, "t ", ""},
-    {"UPDATE t SET b = (SELECT MAX(c) FROM u) WHERE a = ?1", HFD_SHAPE_UPDATE, "t u ", ""},
-    {"DELETE FROM t WHERE a = ?1 AND b <= ?2", HFD_SHAPE_DELETE, "t ", "a=1 "},
-    {"DELETE FROM t WHERE a = ?1 AND b <= (SELECT b FROM t WHERE a = ?1 LIMIT 1)", HFD_SHAPE_DELETE, "t ", ""},
-    {"DELETE FROM t", HFD_SHAPE_DELETE, "t ", ""},
-    {"WITH x AS (SELECT 1) SELECT 1 FROM x", HFD_SHAPE_OTHER, "x ", ""},
-    {"PRAGMA a", HFD_SHAPE_OTHER, "", ""},
-};
-/* clang-format on */
-
-static void texts(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        struct hfd_shape s;
-        struct hfd_buf tables, equals;
-
-        hfd_buf_init(&tables, 1000);
-        hfd_buf_init(&equals, 1000);
-        hfd_shape_read(shapes[i].sql, &s);
-        for (size_t k = 0; k < s.table_count; k++)
-            hfd_buf_addf(&tables, "%.*s ", HFD_SLICE_FMT(s.tables[k]));
-        for (size_t k = 0; k < s.equal_count; k++)
-            hfd_buf_addf(&equals, "%.*s=%d ", HFD_SLICE_FMT(s.equals[k].column), s.equals[k].param);
-        if (s.kind != shapes[i].kind || !hfd_slice_is(hfd_buf_slice(&tables), shapes[i].tables) ||
-            !hfd_slice_is(hfd_buf_slice(&equals), shapes[i].equals))
-            fail_msg("%s: kind %d, tables %.*s, equals %.*s", shapes[i].sql, (int)s.kind,
-                     HFD_SLICE_FMT(hfd_buf_slice(&tables)), HFD_SLICE_FMT(hfd_buf_slice(&equals)));
-        hfd_buf_fini(&tables);
-        hfd_buf_fini(&equals);
-    }
-}
-
 /* ---- against SQLite ---- */
 
 /* clang-format off */
@@ -98,31 +32,37 @@ static const char schema[] =
     "CREATE UNIQUE INDEX t_name ON t (kind, name);"
     "CREATE TABLE u (guresid TEXT, id TEXT, n BIGINT, PRIMARY KEY (guresid, id));";
 
-static const char *const writes[] = {
-    "INSERT INTO t (id, kind, name, n) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-    "INSERT INTO t (id, kind, name, n) VALUES (?1, ?2, ?1, ?4) ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n",
-    "UPDATE t SET n = ?4 WHERE id = ?1",
-    "UPDATE t SET n = n + ?4 WHERE kind = ?2 AND id = ?1",
-    "UPDATE OR IGNORE t SET name = ?3 WHERE id = ?1",
-    "UPDATE t SET n = n * 2 + ?4 WHERE kind = ?2",
-    "DELETE FROM t WHERE id = ?1",
-    "DELETE FROM t WHERE kind = ?2 AND n <= ?4",
-    "INSERT INTO u (guresid, id, n) VALUES (?3, ?1, ?4) ON CONFLICT (guresid, id) DO UPDATE SET n = excluded.n",
-    "UPDATE u SET n = ?4 WHERE guresid = ?3",
-    "DELETE FROM u WHERE guresid = ?3 AND id = ?1",
-    "DELETE FROM u WHERE guresid = ?3",
-    "INSERT INTO u (guresid, id, n) SELECT name, id, n FROM t WHERE id = ?1 ON CONFLICT DO NOTHING",
+/* What the store tells of each: the last write, and two reads, are of two tables. */
+static const struct hfd_db_use writes[] = {
+    {.sql = "INSERT INTO t (id, kind, name, n) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+     .set = "", .table = "t", .equals = {{"id", 1}, {"kind", 2}, {"name", 3}, {"n", 4}}, .equal_count = 4, .adds = true},
+    {.sql = "INSERT INTO t (id, kind, name, n) VALUES (?1, ?2, ?1, ?4) ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n",
+     .set = "", .table = "t", .equals = {{"id", 1}}, .equal_count = 1, .adds = true, .differs = true},
+    {.sql = "UPDATE t SET n = ?4 WHERE id = ?1",
+     .set = "", .table = "t", .equals = {{"id", 1}}, .equal_count = 1, .differs = true},
+    {.sql = "UPDATE t SET n = n + ?4 WHERE kind = ?2 AND id = ?1", .table = "t", .equals = {{"id", 1}, {"kind", 2}}, .equal_count = 2},
+    {.sql = "UPDATE OR IGNORE t SET name = ?3 WHERE id = ?1", .table = "t", .equals = {{"id", 1}}, .equal_count = 1},
+    {.sql = "UPDATE t SET n = n * 2 + ?4 WHERE kind = ?2", .table = "t", .equals = {{"kind", 2}}, .equal_count = 1},
+    {.sql = "DELETE FROM t WHERE id = ?1", .set = "", .table = "t", .equals = {{"id", 1}}, .equal_count = 1},
+    {.sql = "DELETE FROM t WHERE kind = ?2 AND n <= ?4", .table = "t", .equals = {{"kind", 2}}, .equal_count = 1},
+    {.sql = "INSERT INTO u (guresid, id, n) VALUES (?3, ?1, ?4) ON CONFLICT (guresid, id) DO UPDATE SET n = excluded.n",
+     .set = "", .table = "u", .equals = {{"guresid", 3}, {"id", 1}}, .equal_count = 2, .adds = true, .differs = true},
+    {.sql = "UPDATE u SET n = ?4 WHERE guresid = ?3", .table = "u", .equals = {{"guresid", 3}}, .equal_count = 1},
+    {.sql = "DELETE FROM u WHERE guresid = ?3 AND id = ?1", .set = "", .table = "u", .equals = {{"guresid", 3}, {"id", 1}}, .equal_count = 2},
+    {.sql = "DELETE FROM u WHERE guresid = ?3", .table = "u", .equals = {{"guresid", 3}}, .equal_count = 1},
+    {.sql = "INSERT INTO u (guresid, id, n) SELECT name, id, n FROM t WHERE id = ?1 ON CONFLICT DO NOTHING"},
 };
-static const char *const reads[] = {
-    "SELECT id, kind, name, n FROM t WHERE id = ?1",
-    "SELECT id, n FROM t WHERE kind = ?2 AND name = ?3",
-    "SELECT id FROM t WHERE kind = ?2 ORDER BY id",
-    "SELECT count(*) FROM t",
-    "SELECT id, n FROM u WHERE guresid = ?3 ORDER BY id",
-    "SELECT n FROM u WHERE guresid = ?3 AND id = ?1",
-    "SELECT u.id FROM u JOIN t ON t.id = u.id WHERE u.guresid = ?3 ORDER BY 1",
-    "SELECT sum(n) FROM (SELECT max(n) AS n FROM t UNION ALL SELECT max(n) FROM u WHERE id = ?1) AS s",
+static const struct hfd_db_use reads[] = {
+    {.sql = "SELECT id, kind, name, n FROM t WHERE id = ?1", .table = "t", .equals = {{"id", 1}}, .equal_count = 1},
+    {.sql = "SELECT id, n FROM t WHERE kind = ?2 AND name = ?3", .table = "t", .equals = {{"kind", 2}, {"name", 3}}, .equal_count = 2},
+    {.sql = "SELECT id FROM t WHERE kind = ?2 ORDER BY id", .table = "t", .equals = {{"kind", 2}}, .equal_count = 1},
+    {.sql = "SELECT count(*) FROM t", .table = "t"},
+    {.sql = "SELECT id, n FROM u WHERE guresid = ?3 ORDER BY id", .table = "u", .equals = {{"guresid", 3}}, .equal_count = 1},
+    {.sql = "SELECT n FROM u WHERE guresid = ?3 AND id = ?1", .table = "u", .equals = {{"guresid", 3}, {"id", 1}}, .equal_count = 2},
+    {.sql = "SELECT u.id FROM u JOIN t ON t.id = u.id WHERE u.guresid = ?3 ORDER BY 1"},
+    {.sql = "SELECT sum(n) FROM (SELECT max(n) AS n FROM t UNION ALL SELECT max(n) FROM u WHERE id = ?1) AS s"},
 };
+static const int read_params[] = {1, 3, 2, 0, 3, 3, 3, 1};
 /* clang-format on */
 #define WRITES (sizeof(writes) / sizeof(writes[0]))
 #define READS (sizeof(reads) / sizeof(reads[0]))
@@ -132,11 +72,9 @@ static struct hfd_shape write_shapes[WRITES], read_shapes[READS];
 static void read_shapes_once(void)
 {
     for (size_t i = 0; i < WRITES; i++)
-        hfd_shape_read(writes[i], &write_shapes[i]);
+        write_shapes[i] = (struct hfd_shape){&writes[i], 4};
     for (size_t i = 0; i < READS; i++)
-        hfd_shape_read(reads[i], &read_shapes[i]);
-    /* PostgreSQL has no OR IGNORE: the shape is that of the text without it. */
-    hfd_shape_read("UPDATE t SET name = ?3 WHERE id = ?1", &write_shapes[4]);
+        read_shapes[i] = (struct hfd_shape){&reads[i], read_params[i]};
 }
 
 static unsigned seed = 1;
@@ -202,19 +140,19 @@ static void check_read(sqlite3 *db, struct hfd_knowns *k, int *found)
     struct hfd_buf now;
 
     make_params(&p);
-    known = hfd_known_find(k, reads[at], &use);
+    known = hfd_known_find(k, reads[at].sql, &use);
     hfd_buf_init(&now, 10000);
-    judge(db, reads[at], p.values, &now);
+    judge(db, reads[at].sql, p.values, &now);
     hfd_buf_addc(&now, '\0');
     if (known != NULL) {
         ++*found;
         if (strcmp(known->rows->cells[0].as.bytes.p, now.p) != 0)
-            fail_msg("%s: known %s, but the database has %s", reads[at],
+            fail_msg("%s: known %s, but the database has %s", reads[at].sql,
                      known->rows->cells[0].as.bytes.p, now.p);
     } else {
         const struct hfd_value cell = {.kind = HFD_VALUE_TEXT, .as.bytes = {now.p, now.len}};
 
-        known = hfd_known_want(k, reads[at], &use);
+        known = hfd_known_want(k, reads[at].sql, &use);
         assert_non_null(known);
         (void)hfd_known_take_wanted(k);
         assert_int_equal(hfd_known_add_row(k, known, &cell, 1, NULL), HFD_OK);
@@ -242,7 +180,7 @@ static void known_is_true(void **state)
                 struct params p;
 
                 make_params(&p);
-                judge(db, writes[at], p.values, NULL);
+                judge(db, writes[at].sql, p.values, NULL);
                 hfd_known_write(&k, &(struct hfd_shape_use){&write_shapes[at], p.values});
             }
         }
@@ -263,28 +201,28 @@ static void again(void **state)
     read_shapes_once();
     make_params(&p);
     hfd_knowns_init(&k);
-    assert_non_null(hfd_known_want(&k, reads[0], &read));
+    assert_non_null(hfd_known_want(&k, reads[0].sql, &read));
     assert_int_equal(k.wanted_count, 1);
-    assert_non_null(hfd_known_find(&k, reads[0], &read));
+    assert_non_null(hfd_known_find(&k, reads[0].sql, &read));
     assert_non_null(hfd_known_take_wanted(&k));
     assert_null(hfd_known_take_wanted(&k));
     hfd_known_write(&k, &write);
-    assert_null(hfd_known_find(&k, reads[0], &read));
+    assert_null(hfd_known_find(&k, reads[0].sql, &read));
     hfd_known_again(&k);
-    assert_non_null(hfd_known_find(&k, reads[0], &read));
+    assert_non_null(hfd_known_find(&k, reads[0].sql, &read));
     hfd_knowns_clear(&k);
-    assert_null(hfd_known_find(&k, reads[0], &read));
+    assert_null(hfd_known_find(&k, reads[0].sql, &read));
     hfd_knowns_fini(&k);
 }
 
 /* PostgreSQL changes a row once in a statement. */
-static bool share_row(const struct hfd_db_write *how, const struct hfd_value *a,
+static bool share_row(const struct hfd_db_use *of, const struct hfd_value *a,
                       const struct hfd_value *b)
 {
-    bool same = how->keys > 0;
+    bool same = of->differs;
 
-    for (int i = how->key - 1; i < how->key - 1 + how->keys; i++)
-        same = same && hfd_value_is_same(&a[i], &b[i]);
+    for (size_t i = 0; i < of->equal_count; i++)
+        same = same && hfd_value_is_same(&a[of->equals[i].param - 1], &b[of->equals[i].param - 1]);
     return same;
 }
 
@@ -294,27 +232,12 @@ static void run_sets(sqlite3 *db, const struct hfd_writes *w, int *gathered)
         for (const struct hfd_write_set *set = t->first; set != NULL; set = set->next) {
             *gathered += set->count > 1;
             for (const struct hfd_write *x = set->first; x != NULL; x = x->next) {
-                judge(db, set->how.sql, x->values, NULL);
+                judge(db, set->shape->of->sql, x->values, NULL);
                 for (const struct hfd_write *y = x->next; y != NULL; y = y->next)
-                    assert_false(share_row(&set->how, x->values, y->values));
+                    assert_false(share_row(set->shape->of, x->values, y->values));
             }
-            assert_true(set->count == 1 || set->how.set != NULL);
+            assert_true(set->count == 1 || set->shape->of->set != NULL);
         }
-}
-
-/* Describes a write as the store does. The last one reads another table. */
-static struct hfd_db_write told_of(size_t at)
-{
-    const bool settable = at == 0 || at == 1 || at == 2 || at == 6 || at == 8 || at == 10;
-    const bool keyed = at == 1 || at == 2 || at == 8;
-
-    return (struct hfd_db_write){.sql = writes[at],
-                                 .set = settable ? "" : NULL,
-                                 .table = at + 1 == WRITES ? NULL
-                                          : at < 8         ? "t"
-                                                           : "u",
-                                 .key = 1,
-                                 .keys = keyed ? 1 + 2 * (at == 8) : 0};
 }
 
 static void dump(sqlite3 *db, struct hfd_buf *out)
@@ -330,6 +253,7 @@ static void sets_do_the_same(void **state)
     int gathered = 0;
 
     (void)state;
+    read_shapes_once();
     for (int round = 0; round < ROUNDS; round++) {
         struct hfd_buf one, all;
         struct hfd_writes w;
@@ -342,13 +266,13 @@ static void sets_do_the_same(void **state)
         hfd_buf_init(&all, 10000);
         for (int step = 0; step < STEPS; step++) {
             const size_t at = (size_t)pick(pick(2) == 0 ? 4 : (int)WRITES);
-            const struct hfd_db_write how = told_of(at);
             struct params p;
 
             make_params(&p);
-            judge(a, writes[at], p.values, NULL);
+            judge(a, writes[at].sql, p.values, NULL);
             assert_int_equal(
-                hfd_writes_add(&w, &(struct hfd_write_new){&how, p.values, 4, false}, NULL),
+                hfd_writes_add(&w, &(struct hfd_write_new){{&write_shapes[at], p.values}, false},
+                               NULL),
                 HFD_OK);
         }
         run_sets(b, &w, &gathered);
@@ -367,10 +291,14 @@ static void sets_do_the_same(void **state)
 /* ---- the engine, around SQLite ---- */
 
 static const char sql_make[] = "CREATE TABLE t (id TEXT PRIMARY KEY, n BIGINT)";
-static const char sql_get[] = "SELECT n FROM t WHERE id = ?1";
-static const char sql_all[] = "SELECT count(*) FROM t";
-static const char sql_add[] = "INSERT INTO t (id, n) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-static const char sql_set[] = "UPDATE t SET n = ?2 WHERE id = ?1";
+#define BY_ID .table = "t", .equals = {{"id", 1}}, .equal_count = 1
+static const struct hfd_db_use sql_get = {.sql = "SELECT n FROM t WHERE id = ?1", BY_ID},
+                               sql_all = {.sql = "SELECT count(*) FROM t", .table = "t"},
+                               sql_add = {.sql = "INSERT INTO t (id, n) VALUES (?1, ?2)"
+                                                 " ON CONFLICT DO NOTHING",
+                                          BY_ID,
+                                          .adds = true},
+                               sql_set = {.sql = "UPDATE t SET n = ?2 WHERE id = ?1", BY_ID};
 
 struct around {
     char base[TMPDIR_MAX];
@@ -426,14 +354,14 @@ static int close_around(void **state)
 }
 
 /* Reads a number. @return -1 when there is no row, -2 when it is to be read again */
-static int64_t get(struct around *a, const char *sql, const char *id)
+static int64_t get(struct around *a, const struct hfd_db_use *use, const char *id)
 {
     struct hfd_stmt *st;
     bool row;
     int64_t n = -1;
     hfd_rc rc;
 
-    assert_int_equal(hfd_db_prepare(a->db, sql, &st, NULL), HFD_OK);
+    assert_int_equal(hfd_db_prepare_use(a->db, use, &st, NULL), HFD_OK);
     if (id != NULL)
         hfd_stmt_text(st, 1, hfd_slice_of(id));
     rc = hfd_stmt_step(st, &row, NULL);
@@ -444,14 +372,12 @@ static int64_t get(struct around *a, const char *sql, const char *id)
     return rc == HFD_OK ? n : -2;
 }
 
-static int64_t put(struct around *a, const char *sql, const char *id, int64_t n)
+static int64_t put(struct around *a, const struct hfd_db_use *use, const char *id, int64_t n)
 {
     struct hfd_stmt *st;
     int64_t changed;
 
-    assert_int_equal(
-        hfd_db_prepare_write(a->db, &(struct hfd_db_write){.sql = sql, .table = "t"}, &st, NULL),
-        HFD_OK);
+    assert_int_equal(hfd_db_prepare_use(a->db, use, &st, NULL), HFD_OK);
     hfd_stmt_text(st, 1, hfd_slice_of(id));
     hfd_stmt_i64(st, 2, n);
     assert_int_equal(hfd_stmt_run(st, &changed, NULL), HFD_OK);
@@ -472,23 +398,23 @@ static void reads_of_a_group(void **state)
     struct around *a = *state;
 
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
-    assert_int_equal(put(a, sql_add, "b", 9), 1);
-    assert_int_equal(get(a, sql_get, "c"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
+    assert_int_equal(put(a, &sql_add, "b", 9), 1);
+    assert_int_equal(get(a, &sql_get, "c"), -2);
     assert_true(hfd_db_is_looking(a->db));
     assert_true(look(a));
-    assert_int_equal(get(a, sql_get, "a"), -1);
-    assert_int_equal(get(a, sql_get, "c"), -1);
-    assert_int_equal(put(a, sql_add, "a", 1), 1);
-    assert_int_equal(put(a, sql_add, "b", 2), 1);
-    assert_int_equal(get(a, sql_get, "c"), -1); /* the writes are of other rows */
+    assert_int_equal(get(a, &sql_get, "a"), -1);
+    assert_int_equal(get(a, &sql_get, "c"), -1);
+    assert_int_equal(put(a, &sql_add, "a", 1), 1);
+    assert_int_equal(put(a, &sql_add, "b", 2), 1);
+    assert_int_equal(get(a, &sql_get, "c"), -1); /* the writes are of other rows */
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
     assert_int_equal(hfd_gather_counts(a->db).bursts, 2);
     assert_int_equal(hfd_gather_counts(a->db).looks, 1);
     assert_int_equal(hfd_gather_counts(a->db).misses, 0);
-    assert_int_equal(get(a, sql_get, "a"), 1);
-    assert_int_equal(get(a, sql_get, "b"), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 1);
+    assert_int_equal(get(a, &sql_get, "b"), 2);
 }
 
 /* A result that a write of the group changes is read alone, behind the write. */
@@ -497,19 +423,19 @@ static void reads_behind_writes(void **state)
     struct around *a = *state;
 
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_int_equal(get(a, &sql_all, NULL), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_all, NULL), 0);
-    assert_int_equal(put(a, sql_add, "a", 1), 1);
-    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_int_equal(get(a, &sql_all, NULL), 0);
+    assert_int_equal(put(a, &sql_add, "a", 1), 1);
+    assert_int_equal(get(a, &sql_all, NULL), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_all, NULL), 0);
-    assert_int_equal(put(a, sql_add, "a", 1), 1);
-    assert_int_equal(get(a, sql_all, NULL), 1);
+    assert_int_equal(get(a, &sql_all, NULL), 0);
+    assert_int_equal(put(a, &sql_add, "a", 1), 1);
+    assert_int_equal(get(a, &sql_all, NULL), 1);
     assert_false(look(a));
     assert_int_equal(hfd_gather_counts(a->db).misses, 1);
     hfd_db_rollback(a->db);
-    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_int_equal(get(a, &sql_all, NULL), 0);
 }
 
 /* A write that does not do what is expected undoes the group; then each is sent on its own. */
@@ -517,24 +443,24 @@ static void a_group_runs_alone(void **state)
 {
     struct around *a = *state;
 
-    assert_int_equal(put(a, sql_add, "a", 1), 1);
+    assert_int_equal(put(a, &sql_add, "a", 1), 1);
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(put(a, sql_add, "b", 2), 1);
-    assert_int_equal(put(a, sql_add, "a", 2), 1); /* not known yet: it is there */
+    assert_int_equal(put(a, &sql_add, "b", 2), 1);
+    assert_int_equal(put(a, &sql_add, "a", 2), 1); /* not known yet: it is there */
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_BUSY);
     hfd_db_rollback(a->db);
     assert_int_equal(hfd_db_fate(a->db), HFD_DB_AGAIN);
-    assert_int_equal(get(a, sql_all, NULL), 1);
+    assert_int_equal(get(a, &sql_all, NULL), 1);
 
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(put(a, sql_add, "b", 2), 1);
-    assert_int_equal(put(a, sql_add, "a", 2), 0);
-    assert_int_equal(put(a, sql_set, "none", 2), 0);
+    assert_int_equal(put(a, &sql_add, "b", 2), 1);
+    assert_int_equal(put(a, &sql_add, "a", 2), 0);
+    assert_int_equal(put(a, &sql_set, "none", 2), 0);
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_all, NULL), 2);
-    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(get(a, &sql_all, NULL), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 1);
     assert_int_equal(hfd_gather_counts(a->db).alone, 1);
 }
 
@@ -544,23 +470,23 @@ static void usual_reads(void **state)
     struct around *a = *state;
 
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_all, NULL), -2);
+    assert_int_equal(get(a, &sql_all, NULL), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_int_equal(get(a, &sql_all, NULL), 0);
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_get, "a"), -1);
-    assert_int_equal(get(a, sql_all, NULL), 0);
+    assert_int_equal(get(a, &sql_get, "a"), -1);
+    assert_int_equal(get(a, &sql_all, NULL), 0);
     assert_false(look(a));
     assert_int_equal(hfd_db_commit(a->db, NULL), HFD_OK);
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
     assert_int_equal(hfd_db_exclusive(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_all, NULL), -2); /* that of groups which may have roots */
+    assert_int_equal(get(a, &sql_all, NULL), -2); /* that of groups which may have roots */
     hfd_db_rollback(a->db);
 }
 
@@ -577,19 +503,19 @@ static void reads_alone(void **state)
 
     write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1)");
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
-    assert_int_equal(get(a, sql_get, "b"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "b"), -2);
     assert_true(look(a));
     write_beside(a, "UPDATE t SET n = 2"); /* nothing holds it up, and it is not seen */
-    assert_int_equal(get(a, sql_get, "a"), 1);
-    assert_int_equal(get(a, sql_get, "b"), -1);
+    assert_int_equal(get(a, &sql_get, "a"), 1);
+    assert_int_equal(get(a, &sql_get, "b"), -1);
     assert_false(look(a));
     hfd_db_rollback(a->db);
     assert_int_equal(hfd_gather_counts(a->db).bursts, 1);
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_get, "a"), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 2);
     hfd_db_rollback(a->db);
 }
 
@@ -600,20 +526,20 @@ static void later_reads(void **state)
 
     write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1), ('b', 1), ('c', 1)");
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
     assert_true(look(a));
     write_beside(a, "UPDATE t SET n = 2");
-    assert_int_equal(get(a, sql_get, "a"), 1);
-    assert_int_equal(get(a, sql_get, "b"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), 1);
+    assert_int_equal(get(a, &sql_get, "b"), -2);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_get, "a"), 2);
-    assert_int_equal(get(a, sql_get, "b"), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 2);
+    assert_int_equal(get(a, &sql_get, "b"), 2);
     write_beside(a, "UPDATE t SET n = 3");
-    assert_int_equal(get(a, sql_get, "c"), -2);
+    assert_int_equal(get(a, &sql_get, "c"), -2);
     assert_true(look(a)); /* from here on the snapshot stays */
-    assert_int_equal(get(a, sql_get, "a"), 2);
-    assert_int_equal(get(a, sql_get, "b"), 2);
-    assert_int_equal(get(a, sql_get, "c"), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 2);
+    assert_int_equal(get(a, &sql_get, "b"), 2);
+    assert_int_equal(get(a, &sql_get, "c"), 2);
     assert_false(look(a));
     hfd_db_rollback(a->db);
     assert_int_equal(hfd_gather_counts(a->db).misses, 0);
@@ -628,14 +554,14 @@ static void searches_behind_reads(void **state)
 
     write_beside(a, "INSERT INTO t (id, n) VALUES ('a', 1)");
     assert_int_equal(hfd_db_begin_group(a->db, NULL), HFD_OK);
-    assert_int_equal(get(a, sql_get, "a"), -2);
+    assert_int_equal(get(a, &sql_get, "a"), -2);
     assert_true(look(a));
     write_beside(a, "UPDATE t SET n = 2");
-    assert_int_equal(get(a, sql_get, "a"), 1);
+    assert_int_equal(get(a, &sql_get, "a"), 1);
     assert_int_equal(hfd_db_prepare_once(a->db, HFD_SLICE("SELECT max(n) FROM t"), &st, NULL),
                      HFD_BUSY);
     assert_true(look(a));
-    assert_int_equal(get(a, sql_get, "a"), 2);
+    assert_int_equal(get(a, &sql_get, "a"), 2);
     assert_int_equal(hfd_db_prepare_once(a->db, HFD_SLICE("SELECT max(n) FROM t"), &st, NULL),
                      HFD_OK);
     assert_int_equal(hfd_stmt_step(st, &row, NULL), HFD_OK);
@@ -649,7 +575,6 @@ static void searches_behind_reads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
         cmocka_unit_test(known_is_true),
         cmocka_unit_test(again),
         cmocka_unit_test(sets_do_the_same),

@@ -27,7 +27,7 @@ static void placeholders_become_dollars(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int params = -1;
-        char *text = hfd_pg_placeholders(hfd_slice_of(cases[i].sql), &params);
+        char *text = hfd_pg_placeholders(hfd_slice_of(cases[i].sql), "$", &params);
 
         assert_string_equal(text, cases[i].expected);
         assert_int_equal(params, cases[i].params);

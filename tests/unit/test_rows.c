@@ -2009,62 +2009,82 @@ static void texts_are_made_of_the_table(void **state)
     }
 }
 
-/* An engine that keeps writes back is told of each, and has the text for many. */
+/* An engine that keeps results and writes is told of each, and has the text of many. */
 static void writes_of_a_table(void **state)
 {
     static struct {
         struct hfd_query query;
-        const char *table, *set;
-        int key, keys;
+        const char *table, *set, *equals;
+        bool adds, differs;
     } cases[] = {
+        {{.table = &thing_table, .text = HFD_SQL_GET},
+         "thing",
+         NULL,
+         "first=1 second=2 ",
+         false,
+         false},
         {{.table = &thing_table, .text = HFD_SQL_PUT},
          "thing",
          "INSERT INTO thing (seq, first, second, doc, sum) SELECT * FROM unnest(?1, ?2, ?3, ?4, ?5)"
          " AS x(p1, p2, p3, p4, p5) ON CONFLICT (first, second) DO UPDATE SET seq = excluded.seq,"
          " doc = excluded.doc, sum = excluded.sum",
-         2,
-         2},
+         "first=2 second=3 ",
+         true,
+         true},
         {{.table = &thing_table, .text = "INSERT INTO @table (@cols) @values@skips"},
          "thing",
          "INSERT INTO thing (seq, first, second, doc, sum) SELECT * FROM unnest(?1, ?2, ?3, ?4, ?5)"
          " AS x(p1, p2, p3, p4, p5)",
-         2,
-         0},
+         "seq=1 first=2 second=3 doc=4 sum=5 ",
+         true,
+         false},
         {{.table = &thing_table, .text = HFD_SQL_UPDATE, .marks = HFD_COL_OWN},
          "thing",
          "UPDATE thing SET doc = x.p3 FROM unnest(?1, ?2, ?3) AS x(p1, p2, p3)"
          " WHERE first = x.p1 AND second = x.p2",
-         1,
-         2},
+         "first=1 second=2 ",
+         false,
+         true},
         {{.table = &thing_table, .text = HFD_SQL_REMOVE},
          "thing",
          "DELETE FROM thing USING unnest(?1, ?2) AS x(p1, p2) WHERE first = x.p1 AND second = x.p2",
-         2,
-         0},
-        {{.table = &thing_table, .text = "DELETE FROM thing WHERE doc = ?1"}, "thing", NULL, 2, 0},
+         "first=1 second=2 ",
+         false,
+         false},
+        {{.table = &thing_table, .by = {"doc"}, .text = "DELETE FROM thing WHERE doc = ?1"},
+         "thing",
+         NULL,
+         "doc=1 ",
+         false,
+         false},
         {{.table = &thing_table,
           .text = "DELETE FROM thing WHERE doc IN (SELECT id FROM other)",
           .mixed = true},
          NULL,
          NULL,
-         2,
-         0},
+         "",
+         false,
+         false},
     };
-    struct hfd_db_write write;
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(hfd_query_write_of(&cases[i].query, &write, NULL), HFD_OK);
-        if (cases[i].table != NULL)
-            assert_string_equal(write.table, cases[i].table);
-        else
-            assert_null(write.table);
-        if (cases[i].set != NULL)
-            assert_string_equal(write.set, cases[i].set);
-        else
-            assert_null(write.set);
-        assert_int_equal(write.key, cases[i].key);
-        assert_int_equal(write.keys, cases[i].keys);
+        const struct hfd_db_use *use;
+        struct hfd_buf equals;
+
+        hfd_buf_init(&equals, 1000);
+        assert_int_equal(hfd_query_use(&cases[i].query, &use, NULL), HFD_OK);
+        for (size_t k = 0; k < use->equal_count; k++)
+            hfd_buf_addf(&equals, "%s=%d ", use->equals[k].column, use->equals[k].param);
+        assert_true(hfd_slice_is(hfd_buf_slice(&equals), cases[i].equals));
+        assert_int_equal(use->table != NULL, cases[i].table != NULL);
+        assert_true(use->table == NULL || strcmp(use->table, cases[i].table) == 0);
+        assert_int_equal(use->set != NULL, cases[i].set != NULL);
+        if (use->set != NULL)
+            assert_string_equal(use->set, cases[i].set);
+        assert_int_equal(use->adds, cases[i].adds);
+        assert_int_equal(use->differs, cases[i].differs);
+        hfd_buf_fini(&equals);
     }
 }
 

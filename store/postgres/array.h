@@ -3,7 +3,7 @@
 #define HFD_STORE_POSTGRES_ARRAY_H
 
 #include "driver/base/buf.h"
-#include "store/postgres/shape.h"
+#include "store/postgres/known.h"
 
 /** Gives the number of a type's array type; 0 = of a value that was not bound. */
 unsigned hfd_pg_array_type(enum hfd_value_kind kind);

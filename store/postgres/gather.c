@@ -1,13 +1,62 @@
-#include "store/postgres/gather_stmt.h"
+#include "store/postgres/gather.h"
 
 #include "driver/base/check.h"
 #include "driver/base/metrics.h"
+#include "store/postgres/text.h"
+#include "store/stmt_slots.h"
 
 #include <stdlib.h>
 
+#define HFD_GATHER_MAGIC UINT32_C(0x67617374)
+
+enum gather_mode {
+    HFD_GATHER_DIRECT,  /* no transaction, or each statement is sent on its own */
+    HFD_GATHER_LOOKING, /* what is not known is noted */
+    HFD_GATHER_PLAIN    /* what is not known is read alone */
+};
+
+struct hfd_db {
+    const struct hfd_engine *engine; /* first */
+    struct hfd_db *inner;
+    hfd_burst_fn *burst;
+    const char *look; /* what a burst of reads counts as */
+    enum gather_mode mode;
+    bool in_transaction;
+    bool begun;        /* the other engine's transaction has begun */
+    bool reads_only;   /* nothing is written: the first burst is a transaction of its own */
+    bool ended;        /* it has been; what it did not read needs another one */
+    bool missed;       /* looking: a read was not known */
+    bool blocked;      /* looking: a read was hidden by a write of this run */
+    bool surprised;    /* the transaction is of no use */
+    bool alone;        /* the next transaction sends each statement on its own */
+    bool leaves_roots; /* the next transaction is alone */
+    struct hfd_roots roots;
+    int looks; /* of this transaction */
+    struct hfd_writes writes;
+    struct hfd_knowns knowns;
+    struct hfd_gather_counts counts;
+    struct hfd_stmt_slots stmts;
+};
+
+struct hfd_stmt {
+    const struct hfd_engine *engine; /* first */
+    uint32_t magic;
+    struct hfd_db *db;
+    const char *sql;
+    struct hfd_shape shape;
+    struct hfd_value values[HFD_SHAPE_PARAMS_MAX];
+    struct hfd_stmt *inner; /* the other engine's, while it is used */
+    bool in_use;
+    bool once;
+    bool stepped;
+    hfd_rc stuck;
+    const struct hfd_known_row *next, *row;
+};
+
 #define LOOKS_MAX 12 /* of a transaction */
 
-hfd_rc hfd_gather_surprised(struct hfd_db *db, struct hfd_err *err)
+/* Notes that the group is of no use, and fails. */
+static hfd_rc gather_surprised(struct hfd_db *db, struct hfd_err *err)
 {
     db->surprised = true;
     return hfd_fail(err, HFD_BUSY, "store: the group runs again, one statement after the other");
@@ -36,11 +85,12 @@ static hfd_rc send_burst(struct hfd_db *db, struct hfd_burst *burst, const char 
     rc = db->burst(db->inner, burst, err);
     forget_writes(db);
     if (rc == HFD_CONFLICT || (rc != HFD_OK && hfd_db_fate(db->inner) == HFD_DB_UNDONE))
-        return hfd_gather_surprised(db, err);
+        return gather_surprised(db, err);
     return rc;
 }
 
-hfd_rc hfd_gather_send(struct hfd_db *db, struct hfd_known *reads, struct hfd_err *err)
+/* Sends the writes so far, and reads. Both may be none. @return also HFD_BUSY: it runs again */
+static hfd_rc gather_send(struct hfd_db *db, struct hfd_known *reads, struct hfd_err *err)
 {
     struct hfd_burst burst = {.reads = reads};
 
@@ -54,7 +104,8 @@ hfd_rc hfd_gather_send(struct hfd_db *db, struct hfd_known *reads, struct hfd_er
                : HFD_OK;
 }
 
-hfd_rc hfd_gather_go_inside(struct hfd_db *db, struct hfd_err *err)
+/* The other engine is used itself: the transaction begins, and the writes so far are sent. */
+static hfd_rc gather_go_inside(struct hfd_db *db, struct hfd_err *err)
 {
     struct hfd_burst burst = {.begins = true};
 
@@ -70,7 +121,7 @@ hfd_rc hfd_gather_go_inside(struct hfd_db *db, struct hfd_err *err)
 /* ---- transactions ---- */
 
 /* The other engine's transaction begins with the first burst. */
-static hfd_rc begin(struct hfd_db *db, enum hfd_gather_mode mode, struct hfd_err *err)
+static hfd_rc begin(struct hfd_db *db, enum gather_mode mode, struct hfd_err *err)
 {
     const hfd_rc rc = hfd_db_cause(db->inner, err);
 
@@ -124,7 +175,7 @@ static hfd_rc gather_commit(struct hfd_db *db, struct hfd_err *err)
 
     HFD_ASSERT(db->in_transaction && !db->missed && !db->blocked);
     if (db->surprised)
-        rc = hfd_gather_surprised(db, err);
+        rc = gather_surprised(db, err);
     else if (db->begun || db->writes.first != NULL)
         rc = send_burst(db, &burst, "commit", err);
     if (rc == HFD_OK)
@@ -148,7 +199,7 @@ static hfd_rc send_looks(struct hfd_db *db, struct hfd_err *err)
     db->ended = false;
     db->counts.looks++;
     if (!whole)
-        return hfd_gather_send(db, hfd_known_take_wanted(&db->knowns), err);
+        return gather_send(db, hfd_known_take_wanted(&db->knowns), err);
     burst.reads = hfd_known_take_wanted(&db->knowns);
     rc = send_burst(db, &burst, db->look, err);
     db->ended = rc == HFD_OK;
@@ -210,6 +261,398 @@ static bool gather_is_looking(const struct hfd_db *db)
 static int64_t gather_changes(const struct hfd_db *db)
 {
     return hfd_db_changes(db->inner) + (int64_t)db->writes.count;
+}
+
+/* ---- statements ---- */
+
+static struct hfd_stmt *new_stmt(struct hfd_db *db, const char *sql)
+{
+    struct hfd_stmt *st = calloc(1, sizeof(*st));
+
+    if (st == NULL)
+        return NULL;
+    st->engine = db->engine;
+    st->magic = HFD_GATHER_MAGIC;
+    st->db = db;
+    st->sql = sql;
+    return st;
+}
+
+static void use(struct hfd_stmt *st)
+{
+    HFD_ASSERT(!st->in_use);
+    st->in_use = true;
+    st->stepped = false;
+    st->stuck = HFD_OK;
+    st->next = st->row = NULL;
+    memset(st->values, 0, sizeof(st->values[0]) * (size_t)st->shape.params);
+}
+
+/* Nothing is known of a statement, and of the number of a group that it touches no table. */
+static const struct hfd_db_use unknown, of_no_table = {.table = "none"};
+
+static hfd_rc count_params(const char *sql, int *out, struct hfd_err *err)
+{
+    char *text = hfd_pg_placeholders(hfd_slice_of(sql), "$", out);
+
+    if (text == NULL)
+        return hfd_fail_nomem(err, "make a statement");
+    free(text);
+    HFD_ASSERT(*out <= HFD_SHAPE_PARAMS_MAX);
+    return HFD_OK;
+}
+
+/* Finds the statement of a text; makes it at its first use. @param use  NULL = nothing is known */
+static hfd_rc find_stmt(struct hfd_db *db, const char *sql, const struct hfd_db_use *use,
+                        struct hfd_stmt **out, struct hfd_err *err)
+{
+    struct hfd_shape shape = {.of = use};
+    hfd_rc rc;
+
+    *out = hfd_stmt_slots_find(&db->stmts, sql);
+    if (*out != NULL)
+        return HFD_OK;
+    rc = hfd_stmt_slots_reserve(&db->stmts, err);
+    if (rc == HFD_OK)
+        rc = count_params(sql, &shape.params, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (use == NULL)
+        shape.of = sql == hfd_db_sql_number(db->inner) ? &of_no_table : &unknown;
+    *out = new_stmt(db, sql);
+    if (*out == NULL)
+        return hfd_fail_nomem(err, "make a statement");
+    (*out)->shape = shape;
+    hfd_stmt_slots_add(&db->stmts, sql, *out);
+    return HFD_OK;
+}
+
+static hfd_rc prepare(struct hfd_db *db, const char *sql, const struct hfd_db_use *use_of,
+                      struct hfd_stmt **out, struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    const hfd_rc rc = find_stmt(db, sql, use_of, &st, err);
+
+    *out = NULL;
+    if (rc != HFD_OK)
+        return rc;
+    use(st);
+    *out = st;
+    return HFD_OK;
+}
+
+static hfd_rc gather_prepare(struct hfd_db *db, const char *sql, struct hfd_stmt **out,
+                             struct hfd_err *err)
+{
+    return prepare(db, sql, NULL, out, err);
+}
+
+static hfd_rc gather_prepare_use(struct hfd_db *db, const struct hfd_db_use *use,
+                                 struct hfd_stmt **out, struct hfd_err *err)
+{
+    return prepare(db, use->sql, use, out, err);
+}
+
+/* A composed text is not gathered. It sees the writes so far. */
+static hfd_rc gather_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **out,
+                                  struct hfd_err *err)
+{
+    struct hfd_stmt *st;
+    hfd_rc rc;
+
+    *out = NULL;
+    if (db->mode == HFD_GATHER_LOOKING && db->writes.first != NULL) {
+        db->blocked = true;
+        return hfd_fail(err, HFD_BUSY, "store: the group runs again before this search");
+    }
+    rc = gather_go_inside(db, err);
+    if (rc != HFD_OK)
+        return rc;
+    st = new_stmt(db, "a composed query");
+    if (st == NULL)
+        return hfd_fail_nomem(err, "a statement of the store");
+    rc = hfd_db_prepare_once(db->inner, sql, &st->inner, err);
+    if (rc != HFD_OK) {
+        free(st);
+        return rc;
+    }
+    st->once = st->in_use = true;
+    *out = st;
+    return HFD_OK;
+}
+
+static void gather_done(struct hfd_stmt *st)
+{
+    if (st == NULL)
+        return;
+    HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    hfd_stmt_done(st->inner);
+    st->inner = NULL;
+    st->in_use = false;
+    if (st->once) {
+        st->magic = 0;
+        free(st);
+    }
+}
+
+static void bind(struct hfd_stmt *st, int at, struct hfd_value v)
+{
+    HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    HFD_ASSERT(at >= 1 && at <= st->shape.params);
+    st->values[at - 1] = v;
+}
+
+static void gather_text(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    if (st->once)
+        hfd_stmt_text(st->inner, at, v);
+    else
+        bind(st, at, (struct hfd_value){HFD_VALUE_TEXT, v.p == NULL, {.bytes = v}});
+}
+
+static void gather_blob(struct hfd_stmt *st, int at, hfd_slice v)
+{
+    if (st->once)
+        hfd_stmt_blob(st->inner, at, v);
+    else
+        bind(st, at, (struct hfd_value){HFD_VALUE_BLOB, v.p == NULL, {.bytes = v}});
+}
+
+static void gather_i64(struct hfd_stmt *st, int at, int64_t v)
+{
+    if (st->once)
+        hfd_stmt_i64(st->inner, at, v);
+    else
+        bind(st, at, (struct hfd_value){HFD_VALUE_I64, false, {.i64 = v}});
+}
+
+static void gather_f64(struct hfd_stmt *st, int at, double v)
+{
+    if (st->once)
+        hfd_stmt_f64(st->inner, at, v);
+    else
+        bind(st, at, (struct hfd_value){HFD_VALUE_F64, false, {.f64 = v}});
+}
+
+static void gather_null(struct hfd_stmt *st, int at)
+{
+    if (st->once)
+        hfd_stmt_null(st->inner, at);
+    else
+        bind(st, at, (struct hfd_value){HFD_VALUE_NONE, true, {.i64 = 0}});
+}
+
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params)
+{
+    for (int i = 0; i < params; i++) {
+        const struct hfd_value *v = &values[i];
+
+        if (v->kind == HFD_VALUE_I64)
+            hfd_stmt_i64(to, i + 1, v->as.i64);
+        else if (v->kind == HFD_VALUE_F64)
+            hfd_stmt_f64(to, i + 1, v->as.f64);
+        else if (v->kind == HFD_VALUE_TEXT)
+            hfd_stmt_text(to, i + 1, v->null ? HFD_SLICE_NONE : v->as.bytes);
+        else if (v->kind == HFD_VALUE_BLOB)
+            hfd_stmt_blob(to, i + 1, v->null ? HFD_SLICE_NONE : v->as.bytes);
+        else
+            hfd_stmt_null(to, i + 1);
+    }
+}
+
+/* Has the other engine run the statement, behind all writes so far. */
+static hfd_rc go_inside(struct hfd_stmt *st, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (st->inner != NULL)
+        return HFD_OK;
+    rc = gather_go_inside(st->db, err);
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(st->db->inner, st->sql, &st->inner, err);
+    if (rc == HFD_OK)
+        hfd_gather_bind(st->inner, st->values, st->shape.params);
+    return rc;
+}
+
+static hfd_rc fail_looking(bool *which, struct hfd_err *err)
+{
+    *which = true;
+    return hfd_fail(err, HFD_BUSY, "store: the group runs again when this is read");
+}
+
+static hfd_rc gather_follow(struct hfd_db *db, const struct hfd_db_follow *follow, hfd_slice key,
+                            struct hfd_err *err)
+{
+    const struct hfd_value value = {HFD_VALUE_TEXT, false, {.bytes = key}};
+    struct hfd_stmt *via, *target;
+    hfd_rc rc;
+
+    if (db->mode != HFD_GATHER_LOOKING || key.p == NULL)
+        return HFD_OK;
+    rc = find_stmt(db, follow->via, NULL, &via, err);
+    if (rc == HFD_OK)
+        rc = find_stmt(db, follow->target->sql, follow->target, &target, err);
+    if (rc != HFD_OK)
+        return rc;
+    HFD_ASSERT(via->shape.params == 1 && target->shape.params == 1);
+    db->missed = true;
+    return hfd_known_follow(&db->knowns,
+                            &(struct hfd_known){.sql = via->sql,
+                                                .shape = &via->shape,
+                                                .values = &value,
+                                                .target = target->sql,
+                                                .target_shape = &target->shape},
+                            err);
+}
+
+/* Finds the result of a read, or reads it. */
+static hfd_rc find_result(struct hfd_stmt *st, struct hfd_err *err)
+{
+    struct hfd_db *db = st->db;
+    const struct hfd_shape_use read = {&st->shape, st->values};
+    struct hfd_known *known = hfd_known_find(&db->knowns, st->sql, &read);
+    hfd_rc rc;
+
+    hfd_known_note_usual(&db->knowns, st->sql, &read, db->roots.alone);
+    if (known != NULL && known->read) {
+        st->next = known->rows;
+        return HFD_OK;
+    }
+    if (known != NULL)
+        return fail_looking(&db->missed, err);
+    if (db->mode == HFD_GATHER_LOOKING && hfd_known_is_hidden(&db->knowns, st->sql, &read))
+        return fail_looking(&db->blocked, err);
+    known = hfd_known_want(&db->knowns, st->sql, &read);
+    if (known == NULL)
+        return hfd_fail_nomem(err, "a result of the store");
+    if (db->mode == HFD_GATHER_LOOKING)
+        return fail_looking(&db->missed, err);
+    db->counts.misses++;
+    rc = gather_send(db, hfd_known_take_wanted(&db->knowns), err);
+    st->next = known->rows;
+    return rc;
+}
+
+static hfd_rc gather_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    HFD_ASSERT(st->in_use);
+    *row = false;
+    if (st->db->surprised && st->db->in_transaction)
+        return gather_surprised(st->db, err);
+    if (st->stuck != HFD_OK)
+        return hfd_fail(err, st->stuck, "store: %.48s: a column holds a value of another type",
+                        st->sql);
+    if (!st->stepped && !st->once && st->db->mode == HFD_GATHER_DIRECT)
+        rc = go_inside(st, err);
+    else if (!st->stepped && !st->once)
+        rc = find_result(st, err);
+    if (rc != HFD_OK)
+        return rc;
+    st->stepped = true;
+    if (st->inner != NULL)
+        return hfd_stmt_step(st->inner, row, err);
+    st->row = st->next;
+    st->next = st->row != NULL ? st->row->next : NULL;
+    *row = st->row != NULL;
+    return HFD_OK;
+}
+
+/* Keeps a write back. It is taken to change one row where the caller asks how many. */
+static hfd_rc keep_back(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    struct hfd_db *db = st->db;
+    const struct hfd_write_new new = {{&st->shape, st->values}, changed != NULL};
+    const hfd_rc rc =
+        db->surprised ? gather_surprised(db, err) : hfd_writes_add(&db->writes, &new, err);
+
+    if (rc == HFD_OK)
+        hfd_known_write(&db->knowns, &new.use);
+    if (changed != NULL)
+        *changed = rc == HFD_OK;
+    gather_done(st);
+    return rc;
+}
+
+static hfd_rc gather_run(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    HFD_ASSERT(st->in_use && !st->once);
+    if (st->db->mode != HFD_GATHER_DIRECT && st->shape.of->sql != NULL)
+        return keep_back(st, changed, err);
+    rc = go_inside(st, err);
+    if (rc == HFD_OK) {
+        struct hfd_stmt *inner = st->inner;
+
+        st->inner = NULL;
+        hfd_known_write(&st->db->knowns, &(struct hfd_shape_use){&st->shape, st->values});
+        rc = hfd_stmt_run(inner, changed, err);
+    }
+    gather_done(st);
+    return rc;
+}
+
+/* ---- columns ---- */
+
+static const struct hfd_value *cell_of(struct hfd_stmt *st, int at)
+{
+    HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    HFD_ASSERT(st->row != NULL && at >= 0 && at < st->row->count);
+    return &st->row->cells[at];
+}
+
+static void stick(struct hfd_stmt *st, hfd_rc rc)
+{
+    if (st->stuck == HFD_OK)
+        st->stuck = rc;
+}
+
+static int64_t gather_col_i64(struct hfd_stmt *st, int at)
+{
+    const struct hfd_value *cell;
+
+    if (st->inner != NULL)
+        return hfd_stmt_col_i64(st->inner, at);
+    cell = cell_of(st, at);
+    if (!cell->null && cell->kind == HFD_VALUE_I64)
+        return cell->as.i64;
+    stick(st, HFD_CORRUPT);
+    return 0;
+}
+
+static bool gather_is_stuck(const struct hfd_stmt *st)
+{
+    return st->stuck != HFD_OK || (st->inner != NULL && hfd_stmt_is_stuck(st->inner));
+}
+
+static bool gather_col_is_null(struct hfd_stmt *st, int at)
+{
+    return st->inner != NULL ? hfd_stmt_col_is_null(st->inner, at) : cell_of(st, at)->null;
+}
+
+static hfd_slice gather_col_text(struct hfd_stmt *st, int at, struct hfd_arena *mem)
+{
+    const struct hfd_value *cell;
+    hfd_slice v;
+
+    if (st->inner != NULL)
+        return hfd_stmt_col_text(st->inner, at, mem);
+    cell = cell_of(st, at);
+    if (cell->null)
+        return HFD_SLICE_NONE;
+    if (cell->kind != HFD_VALUE_TEXT && cell->kind != HFD_VALUE_BLOB) {
+        stick(st, HFD_CORRUPT);
+        return HFD_SLICE_NONE;
+    }
+    v = hfd_arena_dup(mem, cell->as.bytes);
+    if (v.p == NULL)
+        stick(st, HFD_NOMEM);
+    return v;
 }
 
 /* ---- what the other engine does alone ---- */
@@ -319,7 +762,7 @@ static hfd_rc gather_exec(struct hfd_db *db, const char *sql, struct hfd_err *er
 {
     static const struct hfd_db_use any;
     static const struct hfd_shape all = {.of = &any};
-    const hfd_rc rc = hfd_gather_go_inside(db, err);
+    const hfd_rc rc = gather_go_inside(db, err);
 
     hfd_known_write(&db->knowns, &(struct hfd_shape_use){&all, NULL});
     return rc == HFD_OK ? hfd_db_exec(db->inner, sql, err) : rc;
@@ -328,7 +771,7 @@ static hfd_rc gather_exec(struct hfd_db *db, const char *sql, struct hfd_err *er
 /* A table is loaded by the migration of a store: nothing of it was read. */
 static hfd_rc gather_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_gather_go_inside(db, err);
+    const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_load_begin(db->inner, sql, err) : rc;
 }
@@ -345,7 +788,7 @@ static hfd_rc gather_load_end(struct hfd_db *db, struct hfd_err *err)
 
 static hfd_rc gather_check(struct hfd_db *db, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_gather_go_inside(db, err);
+    const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_check(db->inner, err) : rc;
 }
@@ -363,14 +806,14 @@ static hfd_rc gather_copy_open(struct hfd_db *from, const char *path, struct hfd
 
 static hfd_rc gather_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_gather_go_inside(db, err);
+    const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_schema_version(db->inner, out, err) : rc;
 }
 
 static hfd_rc gather_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_gather_go_inside(db, err);
+    const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_set_schema_version(db->inner, version, err) : rc;
 }
@@ -420,21 +863,21 @@ static hfd_slice gather_json_key(const struct hfd_db *db, hfd_slice key, struct 
 }
 
 static const struct hfd_engine_statements statements = {
-    .prepare = hfd_gather_prepare,
-    .prepare_use = hfd_gather_prepare_use,
-    .prepare_once = hfd_gather_prepare_once,
-    .text = hfd_gather_text,
-    .blob = hfd_gather_blob,
-    .i64 = hfd_gather_i64,
-    .f64 = hfd_gather_f64,
-    .null = hfd_gather_null,
-    .step = hfd_gather_step,
-    .run = hfd_gather_run,
-    .done = hfd_gather_done,
-    .col_i64 = hfd_gather_col_i64,
-    .is_stuck = hfd_gather_is_stuck,
-    .col_is_null = hfd_gather_col_is_null,
-    .col_text = hfd_gather_col_text,
+    .prepare = gather_prepare,
+    .prepare_use = gather_prepare_use,
+    .prepare_once = gather_prepare_once,
+    .text = gather_text,
+    .blob = gather_blob,
+    .i64 = gather_i64,
+    .f64 = gather_f64,
+    .null = gather_null,
+    .step = gather_step,
+    .run = gather_run,
+    .done = gather_done,
+    .col_i64 = gather_col_i64,
+    .is_stuck = gather_is_stuck,
+    .col_is_null = gather_col_is_null,
+    .col_text = gather_col_text,
 };
 
 static const struct hfd_engine_dialect dialect = {
@@ -458,7 +901,7 @@ static const struct hfd_engine engine = {
     .begin = gather_begin,
     .begin_group = gather_begin_group,
     .look = gather_look,
-    .follow = hfd_gather_follow,
+    .follow = gather_follow,
     .root = gather_root,
     .exclusive = gather_exclusive,
     .is_looking = gather_is_looking,

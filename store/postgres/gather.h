@@ -50,6 +50,9 @@ HFD_MUST_CHECK hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst,
                                       enum hfd_db_mode mode, struct hfd_db **out,
                                       struct hfd_err *err);
 
+/** Binds values to a statement of any engine. */
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params);
+
 /** Counts since the connection was opened. */
 struct hfd_gather_counts {
     int64_t bursts;

@@ -12,7 +12,58 @@
 #define HFD_STORE_POSTGRES_KNOWN_H
 
 #include "driver/base/arena.h"
-#include "store/postgres/touch.h"
+#include "store/db.h"
+
+/* ---- what statements touch ---- */
+
+#define HFD_SHAPE_PARAMS_MAX 40
+
+/** A statement, as the store tells of it. */
+struct hfd_shape {
+    const struct hfd_db_use *of; /* table NULL = nothing is known of it */
+    int params;                  /* the highest number of a parameter */
+};
+
+enum hfd_value_kind {
+    HFD_VALUE_NONE, /* not bound */
+    HFD_VALUE_I64,
+    HFD_VALUE_F64,
+    HFD_VALUE_TEXT,
+    HFD_VALUE_BLOB
+};
+
+/** A bound parameter. */
+struct hfd_value {
+    enum hfd_value_kind kind;
+    bool null;
+    union {
+        int64_t i64;
+        double f64;
+        hfd_slice bytes; /* of a text or a blob */
+    } as;
+};
+
+/** Statements with their parameters; values[0] is ?1. */
+struct hfd_shape_use {
+    const struct hfd_shape *shape;
+    const struct hfd_value *values;
+};
+
+/** Returns true when both are known to be the same. */
+bool hfd_value_is_same(const struct hfd_value *a, const struct hfd_value *b);
+/** Copies values and what they point to. @return NULL when out of memory */
+struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value *values, int count);
+
+/**
+ * Parameters of a write and of a read whose values differed, so that the write did not touch the
+ * read. The next write with the same text is likely to differ there, too.
+ */
+struct hfd_apart {
+    const struct hfd_shape *write; /* its statement; NULL = none yet */
+    int of_write, of_read;
+};
+
+/* ---- results ---- */
 
 #define HFD_KNOWN_BUCKETS 1024u
 #define HFD_KNOWN_TABLES 64u
@@ -38,7 +89,7 @@ struct hfd_known {
     const struct hfd_known *source; /* that found this result; NULL = it was wanted itself */
     bool read;                      /* rows holds the result; else it is wanted */
     bool hidden;                    /* a write may have changed it */
-    struct hfd_apart apart[2];      /* for hfd_shape_touches, hfd_shape_fills */
+    struct hfd_apart apart[2];      /* for touches, and for fills */
     struct hfd_known_row *rows, *last;
 };
 

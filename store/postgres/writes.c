@@ -1,7 +1,5 @@
 #include "store/postgres/writes.h"
 
-#include "store/postgres/touch.h"
-
 void hfd_writes_init(struct hfd_writes *w)
 {
     *w = (struct hfd_writes){.first = NULL};
@@ -13,25 +11,6 @@ void hfd_writes_fini(struct hfd_writes *w)
     hfd_arena_fini(&w->mem);
     w->first = w->last = w->open = NULL;
 }
-
-struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value *values, int count)
-{
-    struct hfd_value *copy = hfd_arena_array(mem, (size_t)count + 1, sizeof(*copy));
-
-    for (int i = 0; copy != NULL && i < count; i++) {
-        const bool bytes = values[i].kind == HFD_VALUE_TEXT || values[i].kind == HFD_VALUE_BLOB;
-
-        copy[i] = values[i];
-        if (!bytes || values[i].null)
-            continue;
-        copy[i].as.bytes = hfd_arena_dup(mem, values[i].as.bytes);
-        if (copy[i].as.bytes.p == NULL)
-            return NULL;
-    }
-    return copy;
-}
-
-/* ---- sets ---- */
 
 static uint64_t hash_of(const struct hfd_db_use *of, const struct hfd_value *values)
 {

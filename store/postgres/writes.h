@@ -9,7 +9,7 @@
 
 #include "driver/base/arena.h"
 #include "store/db.h"
-#include "store/postgres/shape.h"
+#include "store/postgres/known.h"
 
 #define HFD_WRITES_BYTES_MAX ((size_t)256 << 20)
 #define HFD_WRITES_BUCKETS 64u
@@ -57,8 +57,5 @@ struct hfd_write_new {
 /** Adds a write; copies its values. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_writes_add(struct hfd_writes *w, const struct hfd_write_new *new,
                                      struct hfd_err *err);
-
-/** Copies values and what they point to. @return NULL when out of memory */
-struct hfd_value *hfd_values_copy(struct hfd_arena *mem, const struct hfd_value *values, int count);
 
 #endif

@@ -6,8 +6,6 @@
 
 #define COLUMNS_MAX 64
 
-void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params);
-
 static hfd_rc write_one(struct hfd_db *inner, const struct hfd_write_set *set,
                         const struct hfd_write *w, struct hfd_err *err)
 {

@@ -3,7 +3,6 @@
  * judge: random statements run on both.
  */
 #include "store/postgres/known.h"
-#include "store/postgres/touch.h"
 #include "store/postgres/writes.h"
 
 #include "driver/base/check.h"

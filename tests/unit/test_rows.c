@@ -19,6 +19,7 @@
 #include "store/unit.h"
 #include "tests/lib/place.h"
 #include "tests/lib/tmpdir.h"
+#include "tests/lib/touched.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -2088,6 +2089,37 @@ static void writes_of_a_table(void **state)
     }
 }
 
+/* The judge of all statements of this program sees what is declared wrongly. */
+static void wrong_declarations_are_seen(void **state)
+{
+#define EMPTY(...)                                                                                 \
+    &(const struct hfd_query_empty)                                                                \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+    static const char both[] = "DELETE FROM event WHERE fleet_id IN (SELECT id FROM fleet)";
+    static const char one[] = "SELECT fleet_id FROM event WHERE fleet_id = ?1";
+    const struct {
+        struct hfd_query query;
+        const char *sql;
+        hfd_rc rc;
+    } cases[] = {
+        {{.table = &hfd_event_table, .mixed = true}, both, HFD_OK},
+        {{.table = &hfd_event_table}, both, HFD_INVALID},
+        {{.table = &hfd_event_table, .by = {"fleet_id"}}, one, HFD_OK},
+        {{.table = &hfd_fleet_table}, one, HFD_INVALID},
+        {{.table = &hfd_event_table, .by = {"id"}}, one, HFD_INVALID},
+        {{.table = &hfd_event_table, .empty = EMPTY("event", "fleet_id", 1, "fleet")},
+         one,
+         HFD_INVALID},
+        {{.table = &hfd_event_table, .empty = EMPTY("event", "id", 1, "event")}, one, HFD_INVALID},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(test_touched(&cases[i].query, cases[i].sql, NULL), cases[i].rc);
+}
+
 static struct hfd_query raced = {.table = &thing_table, .text = HFD_SQL_GET};
 
 static void *make_text(void *ctx)
@@ -2148,6 +2180,7 @@ int main(void)
         RULE(places_in_checksums_are_unique),
         cmocka_unit_test(texts_are_made_of_the_table),
         cmocka_unit_test(writes_of_a_table),
+        cmocka_unit_test(wrong_declarations_are_seen),
         cmocka_unit_test(threads_make_one_text),
         RULE(fleet_row_comes_back_whole),
         RULE(judgement_changes_conditions_alone),

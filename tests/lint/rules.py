@@ -67,8 +67,7 @@ LIBRARIES = (
     (r"uthash\.h|utlist\.h", ("",)),
     (r"pcre2\.h", ("schemas",)),
     (r"cmocka\.h|sys/ptrace\.h", ("tests",)),
-    (r"arpa/inet\.h", ("handlers", "driver/base", "driver/backend", "driver/health",
-                       "store/postgres", "tests")),
+    (r"arpa/inet\.h", ("handlers", "driver/base", "driver/health", "tests")),
     (SOCKETS, ("handlers", "driver/backend", "store/postgres", "tests")),
     (r"(assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|ftw|inttypes|limits|locale|malloc|math|"
      r"poll|pthread|sched|semaphore|setjmp|signal|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|"

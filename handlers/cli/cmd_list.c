@@ -230,16 +230,16 @@ static void add_id(struct hfd_buf *b, const json_t *item)
 static void add_labels(struct hfd_buf *b, const json_t *labels, const char *first,
                        const char *between)
 {
-    const char *key;
+    const char *key, *lead = first;
     json_t *value;
 
     json_object_foreach ((json_t *)(uintptr_t)labels, key, value) {
-        hfd_buf_add(b, hfd_slice_of(first));
+        hfd_buf_add(b, hfd_slice_of(lead));
         hfd_buf_show(b, hfd_slice_of(key));
         hfd_buf_addc(b, '=');
         hfd_buf_show(
             b, hfd_slice_of(json_string_value(value) != NULL ? json_string_value(value) : ""));
-        first = between;
+        lead = between;
     }
 }
 

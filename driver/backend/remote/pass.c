@@ -777,6 +777,7 @@ static void request_write(struct request_maker *k, const struct hfd_pass_part *o
 {
     const struct write w = first_write(k, hfd_pass_seen(k->m, own->row.fleet_id));
 
+    HFD_ASSERT(w.part != NULL); /* else the phase is another one */
     if (w.step == HFD_STEP_DELETE)
         request_delete(k, w.part);
     else if (w.step == HFD_STEP_FIND_NAME)

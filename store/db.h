@@ -249,7 +249,7 @@ struct hfd_db_equal {
     int param; /* from 1 on */
 };
 
-/** Tells what a statement touches, for an engine that keeps results and writes: hfd_db_gathers. */
+/** The tables and columns that a statement touches. An engine that gathers rests on them. */
 struct hfd_db_use {
     const char *sql; /* as that of hfd_db_prepare */
     /* The same for many writes: each parameter is an array. It fails where one of them would add

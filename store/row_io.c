@@ -158,7 +158,7 @@ static hfd_rc write_before(struct hfd_txn *tx, const struct hfd_query *query, st
     return rc;
 }
 
-/* Gets a statement. An engine that keeps results and writes is told what it touches. */
+/* Gets a statement. An engine that gathers also gets what the statement touches. */
 static hfd_rc prepare(struct hfd_txn *tx, struct hfd_query *query, struct hfd_stmt **out,
                       struct hfd_err *err)
 {

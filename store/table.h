@@ -147,7 +147,7 @@ extern const struct hfd_table hfd_ring_key_table, hfd_fleet_table, hfd_fleet_lab
 
 /** Gives the text of a query. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err);
-/** Gives what the database is told of a query. @return HFD_OK, HFD_NOMEM */
+/** Gives the tables and columns that a query touches. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_query_use(struct hfd_query *query, const struct hfd_db_use **out,
                                     struct hfd_err *err);
 /** Binds the columns of a row as the parameters of its query. */

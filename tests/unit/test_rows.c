@@ -2010,7 +2010,7 @@ static void texts_are_made_of_the_table(void **state)
     }
 }
 
-/* An engine that keeps results and writes is told of each, and has the text of many. */
+/* An engine that gathers gets what each statement touches, and the text of its sets. */
 static void writes_of_a_table(void **state)
 {
     static struct {

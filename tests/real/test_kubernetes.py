@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -20,7 +21,8 @@ from kube import Kube
 from lib import ROOT, eventually, guresid
 from ports import free_ports
 
-START_S = 120
+START_S = 60
+STARTS = 3
 
 
 def harness():
@@ -51,17 +53,32 @@ class Api:
         program, own = harness()
         self.dir = tempfile.mkdtemp(prefix="hfd-kube-real-")
         self.state = os.path.join(self.dir, "state")
-        self.proc = subprocess.Popen(
-            [program, "-port", str(free_ports(3)), "-dir", self.state, "-crds", crds or own],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + START_S
-        while not os.path.exists(os.path.join(self.state, "env")):
-            if self.proc.poll() is not None or time.monotonic() > end:
-                raise AssertionError("the API server does not start")
-            time.sleep(0.1)
+        for left in reversed(range(STARTS)):
+            if self._start(program, crds or own):
+                break
+            with open(os.path.join(self.dir, "log"), encoding="utf-8", errors="replace") as f:
+                said = "the API server does not start: " + f.read()[-2000:]
+            self._stop()
+            if left == 0:
+                shutil.rmtree(self.dir, ignore_errors=True)
+                raise AssertionError(said)
+            print(said, file=sys.stderr)
         with open(os.path.join(self.state, "env"), encoding="utf-8") as f:
             self.env = dict(line.strip().split("=", 1) for line in f if "=" in line)
         self.kubeconfig = self.env["KUBECONFIG"]
+
+    def _start(self, program, crds):
+        """True when it is ready. On a busy machine it was seen once to wait without an end."""
+        with open(os.path.join(self.dir, "log"), "wb") as log:
+            self.proc = subprocess.Popen(
+                [program, "-port", str(free_ports(3)), "-dir", self.state, "-crds", crds],
+                stdout=log, stderr=log)
+        end = time.monotonic() + START_S
+        while not os.path.exists(os.path.join(self.state, "env")):
+            if self.proc.poll() is not None or time.monotonic() > end:
+                return False
+            time.sleep(0.1)
+        return True
 
     def client(self):
         return Kube(self.env["KUBE_URL"], self.env["KUBE_TOKEN"], self.env["KUBE_CA"])
@@ -92,13 +109,16 @@ class Api:
                 "GET", "/apis/%s/v1beta1/%s" % (g, p))[0] == 200, "kind " + kind, START_S)
         kube.close()
 
-    def close(self):
+    def _stop(self):
         self.proc.send_signal(signal.SIGTERM)
         try:
             self.proc.wait(30)
         except subprocess.TimeoutExpired:
             self.proc.kill()
             self.proc.wait()
+
+    def close(self):
+        self._stop()
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

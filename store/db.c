@@ -356,6 +356,13 @@ const char *hfd_db_sql_number_end(const struct hfd_db *db)
     return dialect->sql_number_end != NULL ? dialect->sql_number_end(db) : NULL;
 }
 
+const char *hfd_db_sql_number_bound(const struct hfd_db *db)
+{
+    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+
+    return dialect->sql_number_bound != NULL ? dialect->sql_number_bound(db) : NULL;
+}
+
 hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     const char *sql = engine_of(db)->dialect->sql_now;

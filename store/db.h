@@ -170,6 +170,8 @@ const char *hfd_db_sql_number(const struct hfd_db *db);
  * NULL = the snapshot shows all numbers below its highest one.
  */
 const char *hfd_db_sql_number_end(const struct hfd_db *db);
+/** The query for a number above all that were given so far; NULL as well. */
+const char *hfd_db_sql_number_bound(const struct hfd_db *db);
 /** Gives the wall clock of the machine that the database runs on. */
 HFD_MUST_CHECK hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 /** A signal to the other servers of a database, and the wait for one. */

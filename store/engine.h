@@ -46,6 +46,7 @@ struct hfd_engine_dialect {
     /* NULL = there is one writer: hfd_db_sql_number, hfd_db_sql_number_end */
     const char *(*sql_number)(const struct hfd_db *db);
     const char *(*sql_number_end)(const struct hfd_db *db);
+    const char *(*sql_number_bound)(const struct hfd_db *db);
     const char *sql_now; /* gives the microseconds of hfd_db_now; NULL = this machine's clock */
 };
 

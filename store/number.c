@@ -40,3 +40,11 @@ hfd_rc hfd_number_end(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
     *out = INT64_MAX;
     return sql != NULL ? read_number(tx, sql, out, err) : HFD_OK;
 }
+
+hfd_rc hfd_number_bound(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    const char *sql = tx->writable ? NULL : hfd_db_sql_number_bound(tx->db);
+
+    *out = INT64_MAX;
+    return sql != NULL ? read_number(tx, sql, out, err) : HFD_OK;
+}

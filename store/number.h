@@ -36,4 +36,10 @@ HFD_MUST_CHECK hfd_rc hfd_number_next(struct hfd_txn *tx, struct hfd_number *n,
  */
 HFD_MUST_CHECK hfd_rc hfd_number_end(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 
+/**
+ * Gives a number above all that were given so far; INT64_MAX where hfd_number_end does. It never
+ * goes back, as hfd_number_end may.
+ */
+HFD_MUST_CHECK hfd_rc hfd_number_bound(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
+
 #endif

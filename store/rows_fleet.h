@@ -38,6 +38,8 @@ struct hfd_fleet_row {
                               without news; 0 = it needs each */
     int64_t created_us, updated_us, deleted_us; /* deleted_us: when deletion was requested, or 0 */
     hfd_slice created_by, updated_by, deleted_by;
+    int64_t due_seq; /* of its last change: rows_due.h. 0 for a remote, and for one that has not
+                        changed since there are such numbers */
 };
 
 struct hfd_fleet_list {

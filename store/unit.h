@@ -74,6 +74,7 @@ struct hfd_unit {
     size_t changes;            /* rows to be written */
     struct hfd_number seqs;    /* of HyperFleet resources */
     struct hfd_number actions; /* of the history */
+    struct hfd_number dues;    /* of changes: rows_due.h */
 };
 
 /** Takes its memory once, for all jobs. @return HFD_OK, HFD_NOMEM */

@@ -363,7 +363,7 @@ static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     hfd_effects_cut(&w->effects, 0);
     hfd_totals_drop(&w->totals);
     if (w->shared) /* others have taken numbers since, or those that were given are free again */
-        w->unit.seqs = w->unit.actions = (struct hfd_number){.last = 0};
+        w->unit.seqs = w->unit.actions = w->unit.dues = (struct hfd_number){.last = 0};
     for (struct hfd_job *job = list; rc == HFD_OK && *failed_job == NULL && job != NULL;
          job = hfd_job_next(job)) {
         bool spoilt = false;

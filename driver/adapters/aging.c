@@ -10,6 +10,7 @@
 #include "driver/fleet/fleet.h"
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
+#include "store/rows_due.h"
 #include "store/rows_report.h"
 #include "store/totals.h"
 
@@ -22,6 +23,7 @@
 #define PAUSE_US HFD_US_PER_S           /* for documents that were old when they came */
 #define DISK_MIN_MIB INT64_C(512)
 #define STRANGER_FOR_US (3600 * HFD_US_PER_S)      /* after its last report */
+#define FORGET_MAX 1000                            /* events of one transaction */
 #define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory of one look */
 
 struct hfd_aging {
@@ -45,7 +47,7 @@ struct look {
     size_t count;    /* stale documents that it took */
     int64_t next_us; /* the last microsecond of the next one; INT64_MAX = there is none */
     struct hfd_settled settled;
-    bool more; /* histories that are too old are left */
+    bool more; /* histories or events that are too old are left */
 };
 
 /* Operations whose deadline has passed, and histories that are too old. */
@@ -62,7 +64,12 @@ static hfd_rc settle(struct hfd_txn *tx, struct look *look, struct hfd_err *err)
     if (rc == HFD_OK && look->settled.next_us <= look->next_us &&
         look->settled.next_us != INT64_MAX)
         look->next_us = look->settled.next_us - 1;
-    return rc == HFD_OK ? hfd_tombstone_row_trim(tx, &limits, &look->more, err) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_tombstone_row_trim(tx, &limits, &look->more, err);
+    if (rc == HFD_OK && !look->more)
+        rc = hfd_due_forget(tx, look->now_us - driver->fleet.due_keep_us, FORGET_MAX, &look->more,
+                            err);
+    return rc;
 }
 
 static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)

@@ -21,6 +21,7 @@ struct hfd_series;
     X(HTTP_REQUESTS,      COUNTER,   "hfd_http_requests_total",               "",          "method,route,code", "Answered requests.")      \
     X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds",     "",          "method,route",      "Time from the request head to the answer.") \
     X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",                  "",          "",                  "Open connections.")       \
+    X(WATCHERS,           GAUGE,     "hfd_event_watchers",                    "",          "",                  "Callers that wait for events.")          \
     X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",           "",          "",                  "Requests in progress.") \
     X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",                "",          "reason",            "Requests and connections refused before routing, by reason.") \
     X(AUTH_REFUSED,       COUNTER,   "hfd_auth_refused_total",                "",          "reason",            "Calls refused with 401, 403 (scope, adapter, reserved) or 503 (no_keys), by reason.") \

@@ -440,7 +440,10 @@ static const struct hfd_backend *backend(const struct apply *a)
 
 static struct hfd_fleet_call fleet_call(const struct apply *a)
 {
-    return hfd_ctx_fleet_call(a->c, a->call->caller);
+    struct hfd_fleet_call call = hfd_ctx_fleet_call(a->c, a->call->caller);
+
+    call.again = a->row->state == HFD_STATE_FAILED;
+    return call;
 }
 
 static bool is_there(const struct hfd_part *p)

@@ -7,6 +7,7 @@
 #include "driver/fleet/keys.h"
 #include "driver/fleet/condition.h"
 #include "schemas/validate.h"
+#include "store/rows_due.h"
 #include "store/unit.h"
 
 /* ---- changes ---- */
@@ -235,56 +236,6 @@ static hfd_rc fleet_action_removed(const struct hfd_fleet_work *w, const struct 
     return rc == HFD_OK ? hfd_tombstone_row_add(w->tx, &stone, &limits, w->err) : rc;
 }
 
-/* ---- names ---- */
-
-/* The naming rules of clusters and nodepools. */
-
-#define NAME_MIN 3
-#define CLUSTER_NAME_MAX 53
-#define NODEPOOL_NAME_MAX 15
-
-static bool is_alnum(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
-
-static bool is_label(hfd_slice name)
-{
-    for (size_t i = 0; i < name.len; i++)
-        if (!is_alnum(name.p[i]) && name.p[i] != '-')
-            return false;
-    return is_alnum(name.p[0]) && is_alnum(name.p[name.len - 1]);
-}
-
-hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err)
-{
-    const size_t max = kind == HFD_KIND_CLUSTER ? CLUSTER_NAME_MAX : NODEPOOL_NAME_MAX;
-
-    if (name.len == 0)
-        return hfd_fail_field(err, HFD_INVALID, "name", "name is required");
-    if (name.len < NAME_MIN)
-        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at least %d characters",
-                              NAME_MIN);
-    if (name.len > max)
-        return hfd_fail_field(err, HFD_INVALID, "name", "name must be at most %zu characters", max);
-    if (!is_label(name))
-        return hfd_fail_field(err, HFD_INVALID, "name",
-                              "name must start and end with lowercase letter or number, and "
-                              "contain only lowercase letters, "
-                              "numbers, and hyphens");
-    return HFD_OK;
-}
-
-const char *hfd_kind_name(enum hfd_kind kind)
-{
-    return kind == HFD_KIND_CLUSTER ? "Cluster" : "NodePool";
-}
-
-const char *hfd_kind_word(enum hfd_kind kind)
-{
-    return kind == HFD_KIND_CLUSTER ? "cluster" : "nodepool";
-}
-
 /* ---- fleet ---- */
 
 /*
@@ -310,6 +261,24 @@ void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
         hfd_buf_lit(b, "/nodepools/");
     }
     hfd_buf_add(b, row->id);
+}
+
+static void ring(const void *arg)
+{
+    const struct hfd_fleet_bell *bell = arg;
+
+    bell->ring(bell->ctx);
+}
+
+/* Gives a row that is about to be written the number of its change. */
+static hfd_rc become_due(const struct hfd_fleet_work *w, struct hfd_fleet_row *row)
+{
+    const struct hfd_fleet_bell *bell = &w->call->fleet->bell;
+    const hfd_rc rc = hfd_due_next(w->tx, &row->due_seq, w->err);
+
+    return rc == HFD_OK && bell->ring != NULL
+               ? hfd_txn_after_commit(w->tx, ring, bell, sizeof(*bell), w->err)
+               : rc;
 }
 
 static bool is_false(const struct hfd_condition *c)
@@ -706,7 +675,9 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
         rc = new_row(&w, in, out, &conditions);
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_fleet_row_insert(tx, out, err);
+    rc = become_due(&w, out);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_row_insert(tx, out, err);
     if (rc == HFD_CONFLICT)
         return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists",
                               hfd_kind_name(in->kind));
@@ -756,6 +727,8 @@ static hfd_rc raise_generation(const struct hfd_fleet_work *w, hfd_slice labels_
     hfd_fleet_note_ready(&next, row);
     rc = hfd_fleet_store_conditions(w, &next, false, &row->conditions);
     if (rc == HFD_OK)
+        rc = become_due(w, row);
+    if (rc == HFD_OK)
         rc = hfd_fleet_row_update(w->tx, row, w->err);
     if (rc == HFD_OK)
         rc = hfd_fleet_update_keys(w, row, labels_were, &prev, &next);
@@ -785,6 +758,14 @@ static hfd_rc spec_differs(hfd_slice stored, hfd_slice given, bool *out, struct 
     return rc == HFD_NOMEM ? rc : HFD_OK;
 }
 
+/* A new attempt at what is there already: adapters look at it again. */
+static hfd_rc due_again(const struct hfd_fleet_work *w, struct hfd_fleet_row *row)
+{
+    const hfd_rc rc = become_due(w, row);
+
+    return rc == HFD_OK ? hfd_fleet_row_update(w->tx, row, w->err) : rc;
+}
+
 hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                        const struct hfd_fleet_patch *in, struct hfd_fleet_row *out,
                        struct hfd_err *err)
@@ -805,7 +786,7 @@ hfd_rc hfd_fleet_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     labels_were = out->labels;
     other_labels = in->labels.p != NULL && !hfd_slice_eq(in->labels, labels_were);
     if (!other_spec && !other_labels)
-        return HFD_OK;
+        return call->again ? due_again(&w, out) : HFD_OK;
     if (other_labels)
         rc = check_claim(&w, labels_were, in->labels);
     if (rc == HFD_OK)
@@ -841,6 +822,8 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
         rc = hfd_fleet_update_keys(w, row, row->labels, &cs, NULL);
     if (rc == HFD_OK)
         rc = hfd_fleet_row_delete(w->tx, row->id, w->err);
+    if (rc == HFD_OK)
+        rc = hfd_due_keep(w->tx, row, w->call->now_us, w->err);
     if (rc == HFD_OK && hfd_fleet_observers_of(w->call->fleet, row->kind).count > 0)
         rc = remove_observations(w, row->id);
     if (rc == HFD_OK)
@@ -934,9 +917,12 @@ static hfd_rc delete_child(const struct hfd_fleet_work *w, struct hfd_fleet_row 
     return rc == HFD_OK ? hfd_fleet_remove_if_finalized(w, child, &removed) : rc;
 }
 
-static hfd_rc remove_child(const struct hfd_fleet_work *w, struct hfd_fleet_row *child)
+/* A removal that no adapter waited for is a change of its own. */
+static hfd_rc remove_by_force(const struct hfd_fleet_work *w, struct hfd_fleet_row *row)
 {
-    return remove_row(w, child);
+    const hfd_rc rc = become_due(w, row);
+
+    return rc == HFD_OK ? remove_row(w, row) : rc;
 }
 
 hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call,
@@ -976,8 +962,8 @@ hfd_rc hfd_fleet_force_delete(struct hfd_txn *tx, const struct hfd_fleet_call *c
         return hfd_fail(err, HFD_DELETING, "%s '%.*s' is not in Finalizing state",
                         hfd_kind_name(target->kind), HFD_SLICE_FMT(target->id));
     if (rc == HFD_OK && target->kind == HFD_KIND_CLUSTER)
-        rc = for_each_child(&w, target->id, remove_child);
+        rc = for_each_child(&w, target->id, remove_by_force);
     if (rc == HFD_OK)
-        rc = remove_row(&w, &row);
+        rc = remove_by_force(&w, &row);
     return rc == HFD_OK ? remove_owner_if_finalized(&w, &row) : rc;
 }

@@ -12,9 +12,6 @@
  * (store/rows_history.h). A cluster's row tells its creation and its deletion as long as it is
  * there. An update is written when it is made. All are written when the cluster is removed. Thread:
  * writer for what writes, else any, inside a transaction function.
- *
- * The naming rules of clusters and nodepools, with HyperFleet's texts. Source: HyperFleet API,
- * "Validation". Thread: any.
  */
 #ifndef HFD_FLEET_FLEET_H
 #define HFD_FLEET_FLEET_H
@@ -23,6 +20,7 @@
 #include "driver/base/rng.h"
 #include "driver/base/slice.h"
 #include "driver/fleet/aggregate.h"
+#include "driver/fleet/keys.h"
 #include "store/kind.h"
 #include "store/rows_fleet.h"
 #include "store/rows_history.h"
@@ -53,6 +51,12 @@ struct hfd_fleet_secret {
     hfd_slice plain; /* data.secrets as JSON */
 };
 
+/** Rings once a cluster or nodepool that has become due is on disk. All zero = nothing listens. */
+struct hfd_fleet_bell {
+    void (*ring)(void *ctx); /* cheap, never waits; thread: writer */
+    void *ctx;
+};
+
 /** The settings of the engine; const after start-up, shared by all threads. */
 struct hfd_fleet {
     struct hfd_adapter_names required[3]; /* by enum hfd_kind */
@@ -66,7 +70,9 @@ struct hfd_fleet {
     struct hfd_adapter_names builtin; /* adapters of this program: no report of others has a name
                                          of these */
     const struct hfd_rng *rng;
-    int64_t tombstone_us; /* driver.tombstone: how long the history outlives its subject */
+    int64_t due_keep_us;        /* events.keep: how long the event of what was removed is kept */
+    int64_t tombstone_us;       /* driver.tombstone: how long the history outlives its subject */
+    struct hfd_fleet_bell bell; /* const after start-up */
     /**
      * Fingerprint of all settings that the caller's observer depends on; 0 = none. While a row
      * carries it (hfd_fleet_row.observer_idle), reports without news are not appended to changes.
@@ -92,6 +98,7 @@ struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
     int64_t now_us;
     hfd_slice caller; /* for created_by and updated_by, e-mail shaped */
+    bool again;       /* a new attempt: a patch that changes nothing has it due all the same */
     bool by_others;   /* not the driver: its labels are not the caller's (hfd_fleet_claim) */
     struct hfd_arena *mem;
     struct hfd_fleet_changes *changes; /* appended to; NULL = the caller does not need them */
@@ -290,17 +297,5 @@ struct hfd_tombstone_limits hfd_fleet_tombstone_limits(const struct hfd_fleet *f
 struct hfd_history_row hfd_fleet_action_create(const struct hfd_fleet_row *row);
 /** The entry of the request to delete it, without seq. Pure. */
 struct hfd_history_row hfd_fleet_action_delete(const struct hfd_fleet_row *row);
-
-/**
- * Checks a name: ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3 to 53 characters for clusters, 3 to 15 for
- * nodepools.
- * @return HFD_OK, or HFD_INVALID with field "name" and HyperFleet's text
- */
-HFD_MUST_CHECK hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err);
-
-/** "Cluster", "NodePool". */
-const char *hfd_kind_name(enum hfd_kind kind);
-/** "cluster", "nodepool", for use in a sentence. */
-const char *hfd_kind_word(enum hfd_kind kind);
 
 #endif

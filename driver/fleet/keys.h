@@ -10,6 +10,9 @@
  * it, and Kubernetes refuses capitals. The time comes first, so that resources made one after
  * another are neighbours in every index by id. Sources: HyperFleet API, "id"; driver/README.md,
  * decision 3.
+ *
+ * The naming rules of clusters and nodepools, with HyperFleet's texts. Source: HyperFleet API,
+ * "Validation". Thread: any.
  */
 #ifndef HFD_FLEET_KEYS_H
 #define HFD_FLEET_KEYS_H
@@ -17,6 +20,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/rng.h"
 #include "driver/fleet/condition.h"
+#include "store/kind.h"
 
 struct hfd_fleet_row;
 struct hfd_txn;
@@ -75,5 +79,17 @@ void hfd_ksuid_make(int64_t now_us, const struct hfd_rng *rng, char out[HFD_KSUI
 
 /** Formats a number below 36^27, most significant byte first, as 27 digits of base36. */
 void hfd_ksuid_digits(const unsigned char number[HFD_KSUID_BYTES], char out[HFD_KSUID_LEN]);
+
+/**
+ * Checks a name: ^[a-z0-9]([-a-z0-9]*[a-z0-9])?$, 3 to 53 characters for clusters, 3 to 15 for
+ * nodepools.
+ * @return HFD_OK, or HFD_INVALID with field "name" and HyperFleet's text
+ */
+HFD_MUST_CHECK hfd_rc hfd_name_check(enum hfd_kind kind, hfd_slice name, struct hfd_err *err);
+
+/** "Cluster", "NodePool". */
+const char *hfd_kind_name(enum hfd_kind kind);
+/** "cluster", "nodepool", for use in a sentence. */
+const char *hfd_kind_word(enum hfd_kind kind);
 
 #endif

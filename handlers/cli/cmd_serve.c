@@ -16,6 +16,7 @@
 #include "driver/core/keyring.h"
 #include "driver/fleet/fleet.h"
 #include "driver/replica/keeper.h"
+#include "driver/base/bell.h"
 #include "handlers/cli/cli.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/notify.h"
@@ -60,6 +61,7 @@ struct serve {
     struct hfd_guard *guard;
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
+    struct hfd_bell bell;
     struct hfd_serve_early early;
     struct hfd_store *store;
     struct hfd_serve_remote remote;
@@ -310,6 +312,23 @@ static void close_hypershift(struct serve *s)
     hfd_serve_hypershift_close(&s->hypershift);
 }
 
+/* Another replica has committed something. */
+static void on_news(void *ctx)
+{
+    struct serve *s = ctx;
+
+    hfd_bell_ring(&s->bell);
+}
+
+/* A cluster or nodepool has become due. */
+static void on_due(void *ctx)
+{
+    struct serve *s = ctx;
+
+    hfd_bell_ring(&s->bell);
+    hfd_keeper_note(s->keeper);
+}
+
 static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
 {
     hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
@@ -319,6 +338,7 @@ static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
     if (rc == HFD_OK)
         hfd_driver_complete(&s->driver);
 
+    s->driver.fleet.bell = (struct hfd_fleet_bell){on_due, s};
     s->driver.rules.spec_schema[HFD_KIND_CLUSTER] = s->spec_schemas.cluster;
     s->driver.rules.spec_schema[HFD_KIND_NODEPOOL] = s->spec_schemas.nodepool;
     return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
@@ -565,6 +585,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .store = s->store,
         .driver = &s->driver,
         .clock = s->clock,
+        .bell = &s->bell,
         .keeper = s->keeper,
         .rng = &hfd_rng_system,
         .guard = s->guard,
@@ -594,6 +615,7 @@ static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
 {
     if (hfd_server_start(s->server, err) != HFD_OK)
         return HFD_EXIT_INTERNAL;
+    hfd_keeper_listen(s->keeper, on_news, s);
     hfd_serve_early_close(&s->early);
     hfd_server_watch(s->server, false);
     return HFD_EXIT_OK;
@@ -602,6 +624,7 @@ static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
 static void stop_server(struct serve *s)
 {
     hfd_serve_ops_remove(s->settings);
+    hfd_keeper_unlisten(s->keeper, s);
     hfd_server_stop(s->server);
 }
 
@@ -784,7 +807,11 @@ static void run(struct serve *s)
 
 enum hfd_exit hfd_cmd_serve(int argc, const char **argv)
 {
-    struct serve s = {.signal_fd = -1, .broken_fd = -1, .notify.to.fd = -1, .status = HFD_EXIT_OK};
+    struct serve s = {.signal_fd = -1,
+                      .broken_fd = -1,
+                      .notify.to.fd = -1,
+                      .bell = HFD_BELL_INIT,
+                      .status = HFD_EXIT_OK};
     struct hfd_flags flags = {.command = "serve", .others = HFD_FLAG_ALL};
     struct hfd_err err = {0};
 

@@ -97,6 +97,7 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
                                                 s->required_nodepool.count},
                 .observers = {s->pacemaker.items, s->pacemaker.count},
                 .rng = &hfd_rng_system,
+                .due_keep_us = s->events_keep_us,
                 .tombstone_us = s->tombstone_us,
             },
         .rules =

@@ -142,6 +142,20 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
     return verdict == HFD_ACCESS_ALLOWED;
 }
 
+bool hfd_access_lasts(struct hfd_exchange *x)
+{
+    const struct hfd_app *app = hfd_exchange_app(x);
+    const int64_t now_us = hfd_clock_wall_us(&hfd_clock_system);
+    struct hfd_guard_answer answer;
+    char text[HFD_AUTH_TEXT_MAX];
+    struct hfd_err err;
+
+    if (app->guard == NULL || !hfd_guard_is_on(app->guard))
+        return true;
+    return identify(x, now_us, &answer, &err) == HFD_OK &&
+           hfd_auth_decide(true, x->match.route->need, &answer.caller, text) == HFD_ACCESS_ALLOWED;
+}
+
 bool hfd_access_may_report(struct hfd_exchange *x, hfd_slice adapter)
 {
     char text[HFD_AUTH_TEXT_MAX];

@@ -13,6 +13,9 @@
  */
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need);
 
+/** Returns true while the caller of a request that waits may still make it. */
+bool hfd_access_lasts(struct hfd_exchange *x);
+
 /**
  * Checks that the caller of a request may report as an adapter.
  * @return true if the request may go on; otherwise it is answered

@@ -200,10 +200,16 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
         add(req, "Accept-Encoding", HFD_SLICE("identity")); /* RFC 9110, 15.5.16 */
     if (reply->etag.len > 0)
         add(req, "ETag", reply->etag);
+    if (reply->events_cursor.len > 0)
+        add(req, "Events-Cursor", reply->events_cursor);
     if (reply->discarded.len > 0)
         add(req, "Discarded", reply->discarded);
     if (reply->allow != NULL)
         add(req, "Allow", hfd_slice_of(reply->allow));
+    if (reply->uncached) {
+        add(req, "Cache-Control", HFD_SLICE("no-store"));
+        add(req, "X-Accel-Buffering", HFD_SLICE("no")); /* nginx */
+    }
     if (reply->policy != NULL) {
         add(req, "Content-Security-Policy", hfd_slice_of(reply->policy));
         add(req, "X-Content-Type-Options", HFD_SLICE("nosniff"));
@@ -391,7 +397,7 @@ static void on_close(void *data)
     give_memory(conn);
     conn_end_tls(conn);
     hfd_buf_fini(&conn->refusal);
-    if (!conn->placeless)
+    if (!conn->placeless && !conn->lent)
         conn->listener->on_closed(conn->listener);
     conn->magic = 0;
     free(conn);
@@ -839,6 +845,23 @@ void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last)
     /* "Connection: close" is written by now. h2o would close at once; the door lingers instead. */
     if (conn->pipelined)
         req->http1_is_persistent = 1;
+}
+
+void hfd_conn_lend_place(struct hfd_conn *conn)
+{
+    if (conn->placeless || conn->lent)
+        return;
+    conn->lent = true;
+    conn->listener->on_closed(conn->listener);
+}
+
+void hfd_conn_take_place(struct hfd_conn *conn)
+{
+    if (!conn->lent)
+        return;
+    conn->lent = false;
+    atomic_fetch_add(&conn->listener->connections, 1);
+    hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, 1);
 }
 
 static void rearm(struct hfd_conn *conn)

@@ -49,6 +49,7 @@ struct hfd_conn {
     bool served;     /* has had an answer */
     bool pipelined;  /* bytes came behind the request: its answer is the last one */
     bool placeless;  /* another connection has its place: it ends soon */
+    bool lent;       /* its request waits (hfd_exchange_hold): it has no place of the listener */
     bool continuing; /* "100 Continue" is being written; nothing else may be */
 
     int64_t since_us;              /* mono: start of the wait of this state */
@@ -80,6 +81,9 @@ struct hfd_conn *hfd_conn_of(h2o_req_t *req);
 void hfd_conn_request_done(struct hfd_conn *conn);
 /** Gives h2o the next bytes of the answer. @param last  no others follow */
 void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last);
+/** Gives its place to other connections, and takes one again, whether one is free or not. */
+void hfd_conn_lend_place(struct hfd_conn *conn);
+void hfd_conn_take_place(struct hfd_conn *conn);
 /** Continues every connection of the rearm list. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
 

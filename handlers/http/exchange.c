@@ -15,6 +15,8 @@
 #include "handlers/http/origin.h"
 #include "handlers/http/reply.h"
 
+#include <poll.h>
+
 /* ---- errors ---- */
 
 #define PROBLEM_MAX_BYTES 262144 /* a full list of violations with the longest fields */
@@ -325,6 +327,61 @@ static void stream_start(struct hfd_exchange *x, const struct hfd_stream_body *p
     read_next(x);
 }
 
+/* ---- answers without a known length ---- */
+
+static void on_piece_written(h2o_generator_t *generator, h2o_req_t *req)
+{
+    struct hfd_exchange *x = H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, generator, generator);
+
+    (void)req;
+    x->conn->write_began_us = 0;
+    x->refs++;
+    hfd_log_request_id(x->view.request_id);
+    x->on_flow(x->flow_arg);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_unref(x);
+}
+
+void hfd_exchange_flow(struct hfd_exchange *x, const struct hfd_reply *reply,
+                       void (*on_flow)(void *arg), void *arg)
+{
+    HFD_ASSERT(!x->replied && !x->job_out && !x->held && x->req != NULL);
+    x->flowing = true;
+    x->on_flow = on_flow;
+    x->flow_arg = arg;
+    hfd_exchange_reply(x, reply);
+}
+
+void hfd_exchange_flow_send(struct hfd_exchange *x, hfd_slice bytes, bool last)
+{
+    HFD_ASSERT(x->flowing && !x->job_out && !x->held && x->req != NULL);
+    hfd_conn_send(x->req, bytes, last);
+}
+
+/* ---- requests that wait ---- */
+
+void hfd_exchange_hold(struct hfd_exchange *x)
+{
+    HFD_ASSERT(!x->held && !x->job_out && (!x->replied || x->flowing) && x->req != NULL);
+    x->held = true;
+    exchange_leave_flight(x);
+    hfd_conn_lend_place(x->conn);
+}
+
+void hfd_exchange_go_on(struct hfd_exchange *x)
+{
+    HFD_ASSERT(x->held && x->req != NULL);
+    x->held = false;
+    hfd_conn_take_place(x->conn);
+}
+
+bool hfd_exchange_is_wanted(const struct hfd_exchange *x)
+{
+    struct pollfd p = {.fd = h2o_socket_get_fd(x->conn->sock), .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) != 1;
+}
+
 void hfd_exchange_prefetch(struct hfd_exchange *x, hfd_txn_fn *prefetch)
 {
     x->prefetch = prefetch;
@@ -488,7 +545,13 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
                     &(struct hfd_headers){.request_id = x->view.request_id,
                                           .dialect = x->match.dialect,
                                           .listener = x->conn->listener->which});
-    req->http1_is_persistent = stays_open(x, reply->status);
+    req->http1_is_persistent = stays_open(x, reply->status) && !x->flowing;
+    if (x->flowing) {
+        req->res.content_length = SIZE_MAX;
+        x->generator = (h2o_generator_t){.proceed = on_piece_written, .stop = NULL};
+        h2o_start_response(req, &x->generator);
+        return;
+    }
     if (has_body && x->view.method != HFD_METHOD_HEAD) {
         if (reply->stream != NULL) {
             stream_start(x, reply->stream);
@@ -595,13 +658,15 @@ static void on_job_done(struct hfd_job *job)
         return;
     }
     hfd_log_request_id(x->view.request_id);
-    if (x->req == NULL) {
+    if (x->req == NULL && x->replied) {
+        exchange_leave_flight(x); /* a flow whose client has gone */
+    } else if (x->req == NULL) {
         exchange_leave_flight(x);
         log_request(x, "client gone", 499, 0);
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);
     } else {
         x->then(x, job->arg, job->rc, &job->err);
-        if (HFD_NEVER(!x->replied && !x->job_out))
+        if (HFD_NEVER(!x->replied && !x->job_out && !x->held))
             hfd_exchange_fail(x, HFD_CORRUPT, NULL);
     }
     hfd_log_request_id(HFD_SLICE_NONE);
@@ -616,7 +681,7 @@ static void submit(struct hfd_exchange *x, submit_fn *submit_job, hfd_txn_fn *fn
     struct hfd_err err = {0};
     hfd_rc rc;
 
-    HFD_ASSERT(!x->replied && !x->job_out);
+    HFD_ASSERT((!x->replied || x->flowing) && !x->job_out && !x->held);
     x->job = (struct hfd_job){.fn = fn,
                               .prefetch = x->prefetch,
                               .arg = arg,

@@ -122,6 +122,26 @@ struct hfd_stream_body {
 };
 
 /**
+ * Lets a request wait: its handler answers later, or submits another job, after
+ * hfd_exchange_go_on. It is no request in progress any more, and its connection takes no place of
+ * others meanwhile.
+ */
+void hfd_exchange_hold(struct hfd_exchange *x);
+void hfd_exchange_go_on(struct hfd_exchange *x);
+/** Returns true while the client is there, as far as the kernel knows. */
+bool hfd_exchange_is_wanted(const struct hfd_exchange *x);
+
+/**
+ * Begins an answer without a known length: the connection ends with it. It may be held between two
+ * pieces.
+ * @param on_flow  called when a piece is written: the next one may be sent
+ */
+void hfd_exchange_flow(struct hfd_exchange *x, const struct hfd_reply *reply,
+                       void (*on_flow)(void *arg), void *arg);
+/** Sends a piece, once the last one is written. @param bytes  stay valid until on_flow */
+void hfd_exchange_flow_send(struct hfd_exchange *x, hfd_slice bytes, bool last);
+
+/**
  * Has fn called when the exchange ends, whatever happened, before its memory is freed. Once per
  * exchange. No job is out then.
  */

@@ -23,7 +23,9 @@ struct hfd_exchange {
     unsigned refs; /* loop thread only */
     h2o_multithread_message_t message;
     struct hfd_sending sending;
-    h2o_generator_t generator;            /* of `stream` */
+    h2o_generator_t generator;  /* of `stream` */
+    void (*on_flow)(void *arg); /* of a flow: the last bytes are written */
+    void *flow_arg;
     const struct hfd_stream_body *stream; /* of the answer that is being sent; NULL = none */
     size_t stream_sent;                   /* bytes */
     struct hfd_loop *loop;
@@ -44,6 +46,8 @@ struct hfd_exchange {
     struct hfd_delayed_reply *later; /* the answer that waits, in mem; NULL = none */
     bool counted;                    /* counted in server->in_flight */
     bool replied;
+    bool held;            /* it waits, and no job is out */
+    bool flowing;         /* its answer has begun, and has no known length */
     hfd_txn_fn *prefetch; /* of the update to come, or NULL */
     bool job_out;
     bool job_left;      /* the answer does without the job that is out */

@@ -15,6 +15,7 @@
 #include "handlers/http/pacemaker_api.h"
 #include "handlers/http/query.h"
 #include "store/roots.h"
+#include "store/rows_due.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 #include "store/rows_prefetch.h"
@@ -60,6 +61,7 @@ struct hfd_fleet_command {
     struct hfd_fleet_reported report;
     struct hfd_pacemaker_report observed; /* of in.report */
     struct hfd_fleet_list rows;
+    int64_t events_cursor; /* of the snapshot of rows; -1 = none is told */
     struct hfd_report_list reports;
 };
 
@@ -218,6 +220,10 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         if (rc != HFD_OK)
             return rc;
     }
+    /* Of several pages the first has the cursor from which nothing is missed. */
+    rc = cmd->in.list.page.page == 1 ? hfd_due_last(tx, &cmd->events_cursor, err) : HFD_OK;
+    if (rc != HFD_OK)
+        return rc;
     rc = fit(hfd_fleet_row_search(tx, &cmd->in.list.query, cmd->call.mem, &cmd->rows, err),
              cmd->call.mem, err);
     return rc == HFD_OK ? format_page(cmd, err) : rc;
@@ -227,13 +233,17 @@ static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct hfd_fleet_command *cmd = arg;
+    struct hfd_reply reply = {
+        .status = 200, .content_type = "application/json", .body = hfd_buf_slice(cmd->body)};
 
+    if (rc == HFD_OK && cmd->events_cursor >= 0) {
+        reply.events_cursor =
+            hfd_arena_printf(cmd->call.mem, "%lld", (long long)cmd->events_cursor);
+    }
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
     else
-        hfd_exchange_reply(x, &(struct hfd_reply){.status = 200,
-                                                  .content_type = "application/json",
-                                                  .body = hfd_buf_slice(cmd->body)});
+        hfd_exchange_reply(x, &reply);
 }
 
 /* A request for a list: reads its parameters into the command, runs the command. */
@@ -407,6 +417,7 @@ static struct hfd_fleet_command *fleet_command_start(struct hfd_exchange *x)
                      .caller = caller,
                      .by_others = true,
                      .mem = mem},
+            .events_cursor = -1,
             .kind = kind,
             .driver = app->driver,
         };

@@ -13,6 +13,7 @@
 #include "store/kind.h"
 #include "store/store.h"
 
+struct hfd_bell;
 struct hfd_exchange;
 struct hfd_stream_body;
 struct hfd_health_violations;
@@ -53,7 +54,9 @@ struct hfd_reply {
     int retry_after_s;              /* 0 = no header */
     const char *allow;              /* 405 */
     hfd_slice etag;                 /* with its quotes; empty = none */
+    hfd_slice events_cursor;        /* of the snapshot of a list; empty = no header */
     hfd_slice discarded;            /* why a report is; empty = no header */
+    bool uncached;                  /* a stream: no proxy keeps it, or collects it first */
     const char *policy;             /* Content-Security-Policy of a page; NULL = none */
     struct hfd_stream_body *stream; /* the body, in place of `body`; NULL = none */
 };
@@ -69,6 +72,7 @@ struct hfd_app {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
+    struct hfd_bell *bell;     /* rings when a cluster or nodepool has become due; may be NULL */
     struct hfd_keeper *keeper; /* of this replica; NULL = the only server of its database */
     const struct hfd_rng *rng;
     struct hfd_guard *guard;        /* checks callers; NULL = all may call */

@@ -10,6 +10,7 @@
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/http.h"
 #include "handlers/http/ops.h"
+#include "handlers/http/watch_api.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,7 +258,7 @@ static void conn_make_room(struct hfd_loop_listener *listener, int64_t now_us)
         struct hfd_conn *conn = H2O_STRUCT_FROM_MEMBER(struct hfd_conn, link, at);
         enum room room;
 
-        if (conn->listener != listener || conn->placeless)
+        if (conn->listener != listener || conn->placeless || conn->lent)
             continue;
         if (newest == NULL) {
             newest = conn;
@@ -530,6 +531,8 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     atomic_store(&loop->turned_us, loop->swept_us);
     if (s->app->store != NULL && !hfd_store_has_point_reads(s->app->store))
         rc = hfd_store_reader_open(s->app->store, &loop->reader, &loop->start_err);
+    if (rc == HFD_OK && s->app->store != NULL)
+        rc = hfd_watch_room_open(loop, &loop->watch, &loop->start_err);
     if (rc == HFD_OK && !s->app->ops_only)
         rc = listen_on(loop, HFD_LISTENER_MAIN, max / count + (index < max % count));
     if (rc == HFD_OK)
@@ -558,6 +561,7 @@ static void loop_close(struct hfd_loop *loop)
     if (loop->reader != NULL)
         hfd_store_reader_close(&loop->reader);
     hfd_guard_view_close(&loop->guard_view);
+    hfd_watch_room_close(loop->watch);
     /* The last message has arrived, but its sender may still be in the queue. */
     while (atomic_load(&loop->senders) != 0)
         (void)sched_yield();
@@ -582,6 +586,8 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
     loop->drain_until_us =
         now_us + (ops_only ? OPS_DRAIN_US : loop->server->limits.drain_timeout_us);
     close_listener(&loop->listeners[drained(loop)]);
+    if (loop->watch != NULL)
+        hfd_watch_room_drain(loop->watch);
     /*
      * Sends "Connection: close" from now on. h2o_context_request_shutdown would also start timers
      * of HTTP/2.
@@ -611,6 +617,7 @@ static bool go_on_draining(struct hfd_loop *loop, int64_t now_us)
     }
     /* Every job comes back; its exchange must stay until then. So do connections on their way. */
     return h2o_linklist_is_empty(&loop->conns) && loop->exchanges == 0 &&
+           (loop->watch == NULL || !hfd_watch_room_is_busy(loop->watch)) &&
            atomic_load(&loop->listeners[HFD_LISTENER_MAIN].connections) == 0 &&
            atomic_load(&loop->listeners[HFD_LISTENER_OPS].connections) == 0;
 }
@@ -620,6 +627,8 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
     loop->swept_us = now_us;
     atomic_store(&loop->turned_us, now_us);
     conn_sweep(loop, now_us);
+    if (loop->watch != NULL)
+        hfd_watch_room_sweep(loop->watch, now_us);
     for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         resume_listener(&loop->listeners[i]);
 }
@@ -649,10 +658,14 @@ static void loop_run(struct hfd_loop *loop)
         int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
         wait_us = hfd_delayed_reply_wait_us(loop, wait_us);
+        if (loop->watch != NULL)
+            wait_us = hfd_watch_room_wait_us(loop->watch, hfd_loop_mono_us(loop), wait_us);
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         now_us = hfd_loop_mono_us(loop);
         hfd_delayed_reply_run(loop, now_us);
+        if (loop->watch != NULL)
+            hfd_watch_room_run(loop->watch, now_us);
         hfd_conn_rearm_all(loop);
         make_room(loop, now_us);
         if (now_us - loop->swept_us >= SWEEP_US)

@@ -32,6 +32,8 @@ struct hfd_http_limits {
     int64_t read_timeout_us, idle_timeout_us, write_timeout_us, drain_timeout_us;
 };
 
+#define HFD_WATCHERS_BY 4096
+
 struct hfd_server {
     const struct hfd_app *app;
     struct hfd_http_limits limits;
@@ -45,6 +47,8 @@ struct hfd_server {
     bool local[HFD_LISTENER_COUNT];  /* only this machine reaches the listener */
     atomic_bool draining;            /* any thread */
     struct hfd_budget memory;        /* any thread: of requests and answers in progress */
+    atomic_uint watchers;            /* any thread: callers that wait for events */
+    atomic_uint watchers_by[HFD_WATCHERS_BY]; /* the same by the hash of the caller's name */
     atomic_llong in_flight; /* any thread: requests of the main listener without an answer yet */
     atomic_uint
         busy_loops; /* any thread, while draining: loops with connections of the main listener */
@@ -89,6 +93,7 @@ struct hfd_loop {
     struct hfd_guard_view guard_view;
     atomic_uint senders;             /* any thread: threads inside hfd_loop_send */
     struct hfd_store_reader *reader; /* NULL without a store */
+    struct hfd_watch_room *watch;    /* those that wait for events; NULL without a store */
 
     struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */

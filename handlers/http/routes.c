@@ -13,6 +13,7 @@
 #include "handlers/http/ops.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/http/pacemaker_api.h"
+#include "handlers/http/watch_api.h"
 
 /* clang-format off */
 #define CLUSTER  HFD_KIND_CLUSTER
@@ -80,6 +81,7 @@ const struct hfd_route hfd_routes[] = {
     FLEET(OPEN,        GET,    "/v1/openapi",                                                       "openapi",                    DO(hfd_docs_openapi_json), 0),
     FLEET(OPEN,        GET,    "/v1/openapi.html",                                                  "openapi_page",               DO(hfd_docs_openapi_page), 0),
     FLEET(OPEN,        GET,    "/v1/openapi/{page}",                                                 "openapi_page",               DO(hfd_docs_openapi_page), 0),
+    FLEET(FLEET_READ,  GET,    "/v1/events",                                                        "events",                     DO(hfd_watch_api), 0),
     FLEET(FLEET_READ,  GET,    "/v1/clusters",                                                      "clusters",                   LIST(resources),         CLUSTER),
     FLEET(FLEET_WRITE, POST,   "/v1/clusters",                                                      "clusters",                   CHANGE(creating),        CLUSTER),
     FLEET(FLEET_READ,  GET,    "/v1/clusters/{cluster_id}",                                         "cluster",                    DO(hfd_fleet_api_get),   CLUSTER),

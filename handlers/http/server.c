@@ -1,6 +1,7 @@
 /* See server.h. */
 #include "handlers/http/server.h"
 
+#include "driver/base/bell.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/url.h"
@@ -10,6 +11,7 @@
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"
 #include "handlers/http/tls.h"
+#include "handlers/http/watch_api.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -353,7 +355,8 @@ static unsigned loop_count(const struct hfd_app *app)
 static int64_t connections_max(const struct hfd_server *s)
 {
     const int64_t wanted = s->app->settings->http_connections_max;
-    const rlim_t files = (rlim_t)wanted + FILES_RESERVE;
+    const rlim_t reserve = FILES_RESERVE + (rlim_t)s->app->settings->events_watchers_max;
+    const rlim_t files = (rlim_t)wanted + reserve;
     struct rlimit limit;
     rlim_t allowed, most;
 
@@ -365,7 +368,7 @@ static int64_t connections_max(const struct hfd_server *s)
         allowed = limit.rlim_cur;
     if (allowed >= files)
         return wanted;
-    most = allowed - allowed / 4 > FILES_RESERVE ? allowed - FILES_RESERVE : allowed / 4;
+    most = allowed - allowed / 4 > reserve ? allowed - reserve : allowed / 4;
     if (most < s->loop_count)
         most = s->loop_count;
     if (most > (rlim_t)wanted)
@@ -531,6 +534,16 @@ int64_t hfd_server_stall_us(const struct hfd_server *s)
     return stall_us;
 }
 
+/* Wakes the loops that have watchers. Thread: any, under the lock of the bell. */
+static void on_bell(void *ctx)
+{
+    struct hfd_server *s = ctx;
+
+    for (unsigned i = 0; i < s->loop_count; i++)
+        if (s->loops[i].watch != NULL && hfd_watch_room_is_used(s->loops[i].watch))
+            hfd_loop_send(&s->loops[i], &s->loops[i].wake, NULL);
+}
+
 hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
 {
     for (unsigned i = 0; i < s->loop_count; i++) {
@@ -541,6 +554,8 @@ hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
             return rc;
         }
     }
+    if (s->app->bell != NULL)
+        hfd_bell_listen(s->app->bell, on_bell, s);
     return HFD_OK;
 }
 
@@ -558,6 +573,8 @@ static void close_listening(struct hfd_server *s, enum hfd_listener which)
 
 void hfd_server_stop(struct hfd_server *s)
 {
+    if (s->app->bell != NULL)
+        hfd_bell_listen(s->app->bell, NULL, NULL);
     /*
      * A loop may end on its own before it is woken. Being counted as senders first keeps its queue
      * alive until then.

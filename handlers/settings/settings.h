@@ -139,6 +139,11 @@ struct hfd_map {
  X("fleet.conditions",              fleet_conditions,            STR,      "both", 0, 0, \
    "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, " \
    "LastKnownReconciled), or both", check_conditions) \
+ X("events.watchers_max",           events_watchers_max,         I64,      "1000", 1, 100000, \
+   "callers that wait for events, beside http.connections_max; one token has a quarter at most; " \
+   "further ones are answered with 503") \
+ X("events.keep",                   events_keep_us,              DURATION, "24h", 60, 259200, \
+   "time that the event of a removed cluster or nodepool is kept for callers that come late") \
  X("fleet.identity_header",         fleet_identity_header,       STR,      "", 0, 0, \
    "request header with the caller's name for created_by, updated_by and deleted_by; it " \
    "counts from http.trusted_proxies only; empty: none", check_header) \

@@ -364,6 +364,7 @@ static const struct hfd_engine_dialect dialect = {
     .json_key = json_key,
     .sql_number = hfd_pg_sql_number,
     .sql_number_end = hfd_pg_sql_number_end,
+    .sql_number_bound = hfd_pg_sql_number_bound,
     .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 };
 

@@ -706,6 +706,11 @@ static const char *gather_sql_number_end(const struct hfd_db *db)
     return hfd_db_sql_number_end(db->inner);
 }
 
+static const char *gather_sql_number_bound(const struct hfd_db *db)
+{
+    return hfd_db_sql_number_bound(db->inner);
+}
+
 static bool gather_shared(const struct hfd_db *db)
 {
     return hfd_db_shared(db->inner);
@@ -890,6 +895,7 @@ static const struct hfd_engine_dialect dialect = {
     .json_key = gather_json_key,
     .sql_number = gather_sql_number,
     .sql_number_end = gather_sql_number_end,
+    .sql_number_bound = gather_sql_number_bound,
 };
 
 static const struct hfd_engine engine = {

@@ -8,7 +8,8 @@
 #define HIGHEST \
     "SELECT MAX(n) AS top FROM (SELECT MAX(seq) AS n FROM fleet UNION ALL SELECT MAX(seq) FROM resource" \
     " UNION ALL SELECT MAX(seq) FROM history UNION ALL SELECT MAX(seq) FROM tombstone" \
-    " UNION ALL SELECT MAX(seq) FROM history_floor) AS all_numbers"
+    " UNION ALL SELECT MAX(seq) FROM history_floor UNION ALL SELECT MAX(due_seq) FROM fleet WHERE due_seq > 0" \
+    " UNION ALL SELECT MAX(seq) FROM due_gone UNION ALL SELECT MAX(seq) FROM due_floor) AS all_numbers"
 /* Numbers that groups give from now on are higher. */
 #define REACHED BASE " + (CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) << " BITS ")"
 
@@ -31,6 +32,8 @@ static const char sql_number_end[] =
     ") << " BITS ")"
     " FROM (SELECT pg_current_snapshot() AS s) AS now";
 
+static const char sql_number_bound[] = "SELECT " REACHED;
+
 static const char sql_reached[] =
     "SELECT 1 FROM (" HIGHEST ") AS h WHERE h.top >= " REACHED;
 static const char sql_raise[] =
@@ -49,6 +52,12 @@ const char *hfd_pg_sql_number_end(const struct hfd_db *db)
 {
     hfd_pg_check_owner(db);
     return sql_number_end;
+}
+
+const char *hfd_pg_sql_number_bound(const struct hfd_db *db)
+{
+    hfd_pg_check_owner(db);
+    return sql_number_bound;
 }
 
 hfd_rc hfd_pg_number_base(struct hfd_db *db, struct hfd_err *err)

@@ -8,6 +8,8 @@
 const char *hfd_pg_sql_number(const struct hfd_db *db);
 /** hfd_db_sql_number_end */
 const char *hfd_pg_sql_number_end(const struct hfd_db *db);
+/** hfd_db_sql_number_bound */
+const char *hfd_pg_sql_number_bound(const struct hfd_db *db);
 /**
  * Raises the base if the database has numbers that a group may give again: it was restored into
  * another PostgreSQL, or came from SQLite. A writer does so each time that it has connected.

@@ -109,6 +109,7 @@ static void configure(struct sim *s, size_t adapters, int64_t deadline_us, int64
     s->driver.fleet.required[HFD_KIND_CLUSTER] =
         (struct hfd_adapter_names){cluster_adapters, adapters};
     s->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
+    s->driver.fleet.due_keep_us = deadline_us;
     s->driver.fleet.tombstone_us = deadline_us;
     for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {
         for (int op = 0; op < HFD_OP_COUNT; op++) {

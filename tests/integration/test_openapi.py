@@ -494,6 +494,18 @@ class OpenApi(Case):
                            {"nodepool_id": "2none"})
         self.walk_resource("Cluster", "", cluster, of_cluster, {"cluster_id": "2none"})
 
+    def walk_events(self):
+        cursor = self.call("watchEvents", 200).json["next"]
+        cluster = self.call("postCluster", 201, {"kind": "Cluster", "name": "watched", "spec": {},
+                                                 "labels": {"a": "b"}}).json
+        self.call("createNodePool", 201, {"kind": "NodePool", "name": "pool", "spec": {},
+                                          "labels": {"a": "b"}}, cluster_id=cluster["id"])
+        self.call("watchEvents", 200, query={"after": cursor, "wait": "1s", "label": "a=b",
+                                             "size": 5})
+        self.call("watchEvents", 200, query={"after": cursor, "wait": "1ms", "kind": "Cluster"})
+        self.call("watchEvents", 400, query={"after": "x"})
+        self.call("watchEvents", 410, query={"after": 10 ** 15})
+
     def walk_pacemaker(self):
         cluster = self.call("postCluster", 201, {"kind": "Cluster", "name": "two-nodes",
                                                  "spec": {}}).json
@@ -639,6 +651,7 @@ class OpenApi(Case):
         self.walk_driver()
         self.walk_validate()
         self.walk_fleet()
+        self.walk_events()
         self.walk_pacemaker()
         self.walk_rest()
         self.walk_status()

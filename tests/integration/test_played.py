@@ -163,6 +163,7 @@ ELSEWHERE = {
     "hyperfleet-driver purge": "test_client: the demo's deletions end",
     "register --check": "test_register has the API that it asks",
     "tofu ": "real/test_terraform",
+    "text/event-stream": "test_events reads streams, which have no end",
     "/admin/orphans/ID": "test_orphans: the demo makes no orphan",
 }
 # Made before the first block of a page.
@@ -174,6 +175,8 @@ BEFORE = {
     "access.md": "TOKEN=$(hyperfleet-driver token create --name first --scope driver)",
     "client.md": ORDER + "hyperfleet-driver apply order.json --id 3c0a194814284345",
     "contract.md": ORDER,
+    "events.md": ORDER + "hyperfleet-driver apply order.json --id 3c0a194814284345\n"
+                 "API=${HFD_URL}api/hyperfleet/v1 NEXT=0",
     "scale.md": "hyperfleet-driver keygen --keys keys",
     "operate.md": "hyperfleet-driver token create --name doctor --scope admin >token",
 }

@@ -65,6 +65,7 @@ void world_init(struct world *w)
     };
     w->driver.fleet.required[HFD_KIND_CLUSTER] = (struct hfd_adapter_names){cluster_adapters, 2};
     w->driver.fleet.required[HFD_KIND_NODEPOOL] = (struct hfd_adapter_names){nodepool_adapters, 1};
+    w->driver.fleet.due_keep_us = 24 * 3600 * HFD_US_PER_S;
     w->driver.fleet.tombstone_us = 7 * 24 * 3600 * HFD_US_PER_S;
     for (int op = 0; op < HFD_OP_COUNT; op++)
         for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++) {

@@ -45,6 +45,8 @@ class Schemathesis(Case):
     def document(self):
         """The document without paths that name their server: the other listener's."""
         doc = self.client.get("/api/hyperfleet/v1/openapi").json
+        # Answers may be held for as long as a request says; short ones are enough.
+        doc["components"]["parameters"]["WatchWait"]["schema"]["pattern"] = "^[0-9]{1,3}ms$"
         doc["paths"] = {path: item for path, item in doc["paths"].items() if "servers" not in item}
         return doc
 

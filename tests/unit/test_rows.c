@@ -1655,9 +1655,9 @@ static void damaged_rows_are_told(void **state)
 
 /* Tables with checksums, a row of each, and its key in messages. */
 static const struct summed {
-    const char *table, *key, *free; /* a column that no checksum covers */
+    const char *table, *key, *free; /* columns that no checksum covers */
 } summed[] = {
-    {"fleet", "'c1' of table 'fleet'", "seq"},
+    {"fleet", "'c1' of table 'fleet'", "seq due_seq"},
     {"report", "'c1/dns' of table 'report'", ""},
     {"resource", "'g1' of table 'resource'", "cause"},
     {"part", "'g1/c1' of table 'part'", ""},
@@ -1793,7 +1793,7 @@ static void each_column_is_in_a_checksum(void **state)
                              strcmp(c, "adapter") == 0 || strcmp(c, "guresid") == 0;
             char sql[256];
 
-            if (strcmp(c, summed[t].free) == 0 || key)
+            if (strstr(summed[t].free, c) != NULL || key)
                 continue;
             (void)snprintf(sql, sizeof(sql),
                            "SAVEPOINT one; UPDATE %s SET %s = CASE typeof(%s) WHEN 'integer' THEN "

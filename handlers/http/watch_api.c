@@ -1,0 +1,828 @@
+/* See watch_api.h. */
+#include "handlers/http/watch_api.h"
+
+#include "driver/base/bell.h"
+#include "driver/base/check.h"
+#include "driver/base/container.h"
+#include "driver/base/log.h"
+#include "driver/base/metrics.h"
+#include "driver/events/event.h"
+#include "driver/fleet/fleet.h"
+#include "handlers/http/access.h"
+#include "handlers/http/exchange_int.h"
+#include "handlers/http/query.h"
+#include "handlers/http/reply.h"
+#include "store/rows_due.h"
+
+#include <stdlib.h>
+
+#define SIZE_DEFAULT 100
+#define SIZE_MAX_ITEMS 500
+#define WAIT_MAX_US (50 * HFD_US_PER_S) /* proxies commonly cut at 60 s */
+#define QUIET_US (15 * HFD_US_PER_S)    /* of a stream, until it has a comment */
+#define RETRY_MS 2000                   /* a client of a stream connects again after this */
+#define PAGE_ROWS 500                   /* of one read */
+#define PAGES_MAX 20                    /* of one job, when its filter leaves nothing */
+#define BODY_MAX_BYTES ((size_t)4 * 1024 * 1024)
+#define READ_MAX_BYTES ((size_t)64 * 1024 * 1024)
+/* On a shared store an event may wait for another server's transaction, which rings no bell. */
+#define AGAIN_US (HFD_US_PER_S / 20)
+#define AGAIN_FOR_US HFD_US_PER_S
+
+/* One request. In the memory of its exchange. */
+struct watcher {
+    h2o_linklist_t link; /* in room->waiting */
+    struct hfd_watch_room *room;
+    struct hfd_exchange *x;
+    struct hfd_event_filter filter;
+    size_t size;
+    bool stream;
+    bool from_now;    /* without a cursor: it begins with the newest event */
+    bool counted;     /* it has a place among watchers */
+    bool begun;       /* stream: its head is sent */
+    bool behind;      /* it reads for itself at the next sweep */
+    bool tried;       /* its last read was for that, and found nothing */
+    bool drained;     /* stream: its last piece is on its way */
+    int64_t after;    /* the cursor */
+    int64_t said;     /* stream: the cursor that its client knows; -1 = none */
+    int64_t until_us; /* mono: long poll */
+    int64_t said_us;  /* mono: stream: when it had its last piece */
+    unsigned rings;   /* of the bell, before its last read */
+    /* A read sets these. */
+    size_t count;
+    int64_t next;
+    bool forgotten;
+};
+
+/* The result of a read of the loop. */
+struct news {
+    struct hfd_due_page page;
+    const hfd_slice *documents; /* of each row */
+};
+
+struct hfd_watch_room {
+    struct hfd_loop *loop;
+    struct hfd_bell *bell; /* NULL = nothing rings: watchers look each second */
+    h2o_linklist_t waiting;
+    atomic_size_t used;               /* any thread: watchers of this loop */
+    int64_t due_us;                   /* mono: no long poll ends before; INT64_MAX = none waits */
+    int64_t again_us, again_until_us; /* mono: the next read of a shared store without a bell */
+    bool shared;
+    bool draining;
+    /* The read. */
+    struct hfd_job job;
+    struct hfd_sink sink;
+    h2o_multithread_receiver_t receiver;
+    h2o_multithread_message_t message;
+    bool out;         /* the job is */
+    unsigned rings;   /* of the bell, before the last read */
+    int64_t from, to; /* cursors: what it reads, and what was read so far */
+    struct news news;
+    struct hfd_arena mem; /* of news; the job's while it is out */
+};
+
+static unsigned rings_of(const struct hfd_watch_room *room)
+{
+    return room->bell != NULL ? atomic_load(&room->bell->rings) : 0;
+}
+
+/* ---- places ---- */
+
+static atomic_uint *places_of(struct watcher *w)
+{
+    const hfd_slice name = hfd_exchange_caller(w->x);
+    uint32_t hash = 2166136261u;
+
+    for (size_t i = 0; i < name.len; i++)
+        hash = (hash ^ (unsigned char)name.p[i]) * 16777619u;
+    return name.len > 0 ? &w->room->loop->server->watchers_by[hash % HFD_WATCHERS_BY] : NULL;
+}
+
+/* Takes a place among watchers; of all places a quarter at most for one caller. */
+static bool take_place(struct watcher *w)
+{
+    struct hfd_server *server = w->room->loop->server;
+    const unsigned max = (unsigned)server->app->settings->events_watchers_max;
+    const unsigned own_max = max > 4 ? max / 4 : 1;
+    atomic_uint *own = places_of(w);
+
+    if (atomic_fetch_add(&server->watchers, 1) >= max) {
+        atomic_fetch_sub(&server->watchers, 1);
+        return false;
+    }
+    if (own != NULL && atomic_fetch_add(own, 1) >= own_max) {
+        atomic_fetch_sub(own, 1);
+        atomic_fetch_sub(&server->watchers, 1);
+        return false;
+    }
+    w->counted = true;
+    atomic_fetch_add(&w->room->used, 1);
+    hfd_metric_add(HFD_METRIC_WATCHERS, NULL, 1);
+    return true;
+}
+
+/* The exchange ends. */
+static void on_end(void *arg)
+{
+    struct watcher *w = arg;
+    atomic_uint *own = places_of(w);
+
+    if (h2o_linklist_is_linked(&w->link))
+        h2o_linklist_unlink(&w->link);
+    if (!w->counted)
+        return;
+    atomic_fetch_sub(&w->room->loop->server->watchers, 1);
+    if (own != NULL)
+        atomic_fetch_sub(own, 1);
+    atomic_fetch_sub(&w->room->used, 1);
+    hfd_metric_add(HFD_METRIC_WATCHERS, NULL, -1);
+}
+
+/* ---- documents ---- */
+
+static void add_item(const struct watcher *w, struct hfd_buf *b, int64_t seq, hfd_slice document)
+{
+    if (w->stream) {
+        hfd_buf_addf(b, "id: %lld\ndata: ", (long long)seq);
+        hfd_buf_add(b, document);
+        hfd_buf_lit(b, "\n\n");
+        return;
+    }
+    if (b->len > sizeof("{\"items\":[") - 1)
+        hfd_buf_addc(b, ',');
+    hfd_buf_add(b, document);
+}
+
+static void begin_body(const struct watcher *w, struct hfd_buf *b)
+{
+    if (!w->stream)
+        hfd_buf_lit(b, "{\"items\":[");
+    else if (!w->begun)
+        hfd_buf_addf(b, "retry: %d\n\n", RETRY_MS);
+}
+
+static struct hfd_buf *new_body(struct watcher *w)
+{
+    struct hfd_buf *b = hfd_exchange_body(w->x, BODY_MAX_BYTES);
+
+    begin_body(w, b);
+    return b;
+}
+
+/* ---- a read of one watcher ---- */
+
+/* Adds the rows of a page that pass. @return false: the answer is full */
+static bool add_rows(struct watcher *w, const struct hfd_due_page *page, struct hfd_buf *document)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        const struct hfd_due_row *row = &page->rows[i];
+
+        w->next = row->seq;
+        if (!hfd_event_passes(&w->filter, row))
+            continue;
+        hfd_buf_reset(document);
+        hfd_event_format(document, row);
+        add_item(w, &w->x->body, row->seq, hfd_buf_slice(document));
+        if (++w->count == w->size)
+            return false;
+    }
+    return true;
+}
+
+static hfd_rc read_pages(struct hfd_txn *tx, struct watcher *w, struct hfd_err *err)
+{
+    struct hfd_buf document;
+    struct hfd_due_page page;
+    struct hfd_arena mem;
+    bool more = true;
+    hfd_rc rc = HFD_OK;
+
+    hfd_buf_init(&document, BODY_MAX_BYTES);
+    hfd_arena_init(&mem, READ_MAX_BYTES);
+    for (int i = 0; rc == HFD_OK && more && i < PAGES_MAX; i++) {
+        hfd_arena_fini(&mem);
+        rc = hfd_due_list(tx, w->next, PAGE_ROWS, &mem, &page, err);
+        if (rc != HFD_OK)
+            break;
+        w->forgotten = page.floor > w->next;
+        more = !w->forgotten && add_rows(w, &page, &document) && page.count == PAGE_ROWS;
+    }
+    if (rc == HFD_OK && (document.rc != HFD_OK || w->x->body.rc != HFD_OK))
+        rc = hfd_fail_nomem(err, "format events");
+    hfd_arena_fini(&mem);
+    hfd_buf_fini(&document);
+    return rc;
+}
+
+/* Thread: reader. */
+static hfd_rc txn_read(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct watcher *w = arg;
+
+    hfd_buf_reset(&w->x->body);
+    begin_body(w, &w->x->body);
+    w->count = 0;
+    w->next = w->after;
+    w->forgotten = false;
+    return w->from_now ? hfd_due_last(tx, &w->next, err) : read_pages(tx, w, err);
+}
+
+static void on_read(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
+
+static void read_own(struct watcher *w)
+{
+    w->behind = false;
+    w->rings = rings_of(w->room);
+    (void)new_body(w);
+    hfd_exchange_view_short(w->x, txn_read, w, on_read);
+}
+
+/* ---- answers ---- */
+
+/* Takes a watcher that waits off the list, and goes on with it. May free it. */
+static void go_on(struct watcher *w, void (*fn)(struct watcher *w))
+{
+    struct hfd_exchange *x = w->x;
+
+    h2o_linklist_unlink(&w->link);
+    x->refs++;
+    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_go_on(x);
+    fn(w);
+    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_unref(x);
+}
+
+/* Ends a long poll with the items of its body. */
+static void answer(struct watcher *w)
+{
+    struct hfd_buf *b = &w->x->body;
+    struct hfd_err err;
+
+    hfd_buf_addf(b, "],\"next\":\"%lld\"}", (long long)w->after);
+    if (b->rc != HFD_OK)
+        hfd_exchange_fail(w->x, hfd_fail_nomem(&err, "answer a request"), &err);
+    else
+        hfd_exchange_reply(w->x, &(struct hfd_reply){.status = 200,
+                                                     .content_type = "application/json",
+                                                     .body = hfd_buf_slice(b)});
+}
+
+/* Sends the body of a stream. */
+static void send_piece(struct watcher *w)
+{
+    struct hfd_buf *b = &w->x->body;
+
+    if (w->after != w->said && w->count == 0)
+        hfd_buf_addf(b, "id: %lld\n\n", (long long)w->after);
+    w->said = w->after;
+    w->said_us = hfd_loop_mono_us(w->room->loop);
+    if (b->rc != HFD_OK) /* no memory: the client comes again */
+        w->drained = true;
+    hfd_exchange_flow_send(w->x, hfd_buf_slice(b), w->drained);
+}
+
+static void end_stream(struct watcher *w)
+{
+    w->drained = true;
+    w->count = 0;
+    hfd_buf_lit(new_body(w), "event: end\ndata: {}\n\n");
+    send_piece(w);
+}
+
+static void finish(struct watcher *w)
+{
+    if (w->stream) {
+        end_stream(w);
+    } else {
+        (void)new_body(w);
+        answer(w);
+    }
+}
+
+static void on_flow(void *arg);
+
+static void begin_stream(struct watcher *w)
+{
+    w->begun = true;
+    hfd_exchange_flow(
+        w->x,
+        &(struct hfd_reply){.status = 200, .content_type = "text/event-stream", .uncached = true},
+        on_flow, w);
+}
+
+/* ---- waiting ---- */
+
+static void look(struct hfd_watch_room *room);
+
+/* Lets a watcher wait for events behind its cursor, or for its time. */
+static void wait_more(struct watcher *w)
+{
+    struct hfd_watch_room *room = w->room;
+    const int64_t now_us = hfd_loop_mono_us(room->loop);
+
+    if (room->draining || (!w->stream && now_us >= w->until_us)) {
+        finish(w);
+        return;
+    }
+    if (h2o_linklist_is_empty(&room->waiting) && !room->out && w->after > room->to)
+        room->to = w->after; /* it is alone: what is before its cursor is of no use */
+    w->behind = w->after < room->to;
+    if (w->behind && !w->tried) {
+        w->tried = true;
+        read_own(w);
+        return;
+    }
+    hfd_exchange_hold(w->x);
+    h2o_linklist_insert(&room->waiting, &w->link);
+    if (!w->stream && w->until_us < room->due_us)
+        room->due_us = w->until_us;
+    if (w->rings != rings_of(room))
+        room->loop->again = true;
+}
+
+/* The answer to a cursor of which nothing is known any more. */
+static void fail_forgotten(struct watcher *w)
+{
+    struct hfd_err err;
+
+    (void)hfd_fail_field(&err, HFD_NOT_FOUND, "after",
+                         "after: events behind %lld are not kept any more. List clusters and "
+                         "nodepools, and go on from the header Events-Cursor of that answer",
+                         (long long)w->after);
+    hfd_exchange_fail_as(w->x, 410, HFD_NOT_FOUND, &err);
+}
+
+static void on_read(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct watcher *w = arg;
+
+    if (w->begun && (rc != HFD_OK || w->forgotten || w->drained)) {
+        end_stream(w); /* the client comes again, and then is told why */
+        return;
+    }
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    if (w->forgotten) {
+        fail_forgotten(w);
+        return;
+    }
+    w->tried = w->tried && w->after == w->next;
+    w->from_now = false;
+    w->after = w->next;
+    if (w->stream && !w->begun) {
+        begin_stream(w);
+        send_piece(w);
+    } else if (w->count > 0 && w->stream) {
+        send_piece(w);
+    } else if (w->count > 0) {
+        answer(w);
+    } else {
+        wait_more(w);
+    }
+}
+
+/* A piece of a stream is written. One that was full may have left more. */
+static void on_flow(void *arg)
+{
+    struct watcher *w = arg;
+
+    hfd_buf_fini(&w->x->body);
+    if (w->drained)
+        return;
+    if (w->count == w->size)
+        read_own(w);
+    else
+        wait_more(w);
+}
+
+/* ---- the read of a loop ---- */
+
+/* Thread: reader. */
+static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_watch_room *room = arg;
+    struct hfd_due_page *page = &room->news.page;
+    hfd_slice *documents;
+    hfd_rc rc;
+
+    hfd_arena_fini(&room->mem);
+    rc = hfd_due_list(tx, room->from, PAGE_ROWS, &room->mem, page, err);
+    if (rc != HFD_OK)
+        return rc;
+    documents = hfd_arena_array(&room->mem, page->count + 1, sizeof(*documents));
+    if (documents == NULL)
+        return hfd_fail_nomem(err, "read events");
+    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
+        struct hfd_buf b;
+
+        hfd_buf_init(&b, BODY_MAX_BYTES);
+        hfd_event_format(&b, &page->rows[i]);
+        rc = hfd_buf_to_arena(&b, &room->mem, &documents[i], err);
+    }
+    room->news.documents = documents;
+    return rc;
+}
+
+/* Gives a watcher its share of the news. */
+static void tell(struct watcher *w, const struct news *news)
+{
+    const struct hfd_due_page *page = &news->page;
+    int64_t after = page->last;
+    struct hfd_buf *b = NULL;
+
+    w->count = 0;
+    for (size_t i = 0; i < page->count && w->count < w->size; i++) {
+        const struct hfd_due_row *row = &page->rows[i];
+
+        if (row->seq <= w->after || !hfd_event_passes(&w->filter, row))
+            continue;
+        if (b == NULL)
+            b = new_body(w);
+        add_item(w, b, row->seq, news->documents[i]);
+        if (++w->count == w->size)
+            after = row->seq;
+    }
+    if (after > w->after)
+        w->after = after;
+    if (w->count == 0)
+        return;
+    go_on(w, w->stream ? send_piece : answer);
+}
+
+static void tell_all(struct hfd_watch_room *room)
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = room->waiting.next; at != &room->waiting; at = next) {
+        struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
+
+        next = at->next;
+        if (!w->behind && w->after >= room->from)
+            tell(w, &room->news);
+    }
+}
+
+static void on_looked(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
+{
+    struct hfd_watch_room *room = HFD_CONTAINER_OF(receiver, struct hfd_watch_room, receiver);
+
+    if (h2o_linklist_is_empty(messages))
+        return;
+    h2o_linklist_unlink(messages->next);
+    room->out = false;
+    if (room->job.rc != HFD_OK) { /* the next sweep tries again */
+        HFD_LOG(HFD_LOG_WARN, "cannot read events; will try again",
+                HFD_LOG_CSTR("reason", room->job.err.msg));
+        return;
+    }
+    tell_all(room);
+    if (room->news.page.last > room->to)
+        room->to = room->news.page.last;
+    if (room->news.page.count == PAGE_ROWS)
+        look(room);
+}
+
+static void post_looked(struct hfd_sink *sink, struct hfd_job *list)
+{
+    struct hfd_watch_room *room = HFD_CONTAINER_OF(sink, struct hfd_watch_room, sink);
+
+    (void)list;
+    room->message = (h2o_multithread_message_t){.link = {.next = NULL}};
+    hfd_loop_send(room->loop, &room->receiver, &room->message);
+}
+
+static void no_end(struct hfd_job *job)
+{
+    (void)job; /* on_looked does it */
+}
+
+/* Reads what is new, for all that wait. */
+static void look(struct hfd_watch_room *room)
+{
+    struct hfd_err err;
+
+    if (room->out)
+        return;
+    room->rings = rings_of(room);
+    room->from = room->to;
+    room->job = (struct hfd_job){
+        .fn = txn_look, .arg = room, .sink = &room->sink, .done = no_end, .is_short = true};
+    room->out = hfd_store_view(room->loop->server->app->store, &room->job, &err) == HFD_OK;
+}
+
+/* ---- the room ---- */
+
+hfd_rc hfd_watch_room_open(struct hfd_loop *loop, struct hfd_watch_room **out, struct hfd_err *err)
+{
+    struct hfd_watch_room *room = calloc(1, sizeof(*room));
+
+    *out = room;
+    if (room == NULL)
+        return hfd_fail_nomem(err, "set up the server");
+    room->loop = loop;
+    room->bell = loop->server->app->bell;
+    room->shared = loop->server->app->keeper != NULL;
+    room->due_us = INT64_MAX;
+    room->sink.post = post_looked;
+    h2o_linklist_init_anchor(&room->waiting);
+    hfd_arena_init(&room->mem, READ_MAX_BYTES);
+    h2o_multithread_register_receiver(loop->ctx.queue, &room->receiver, on_looked);
+    return HFD_OK;
+}
+
+void hfd_watch_room_close(struct hfd_watch_room *room)
+{
+    if (room == NULL)
+        return;
+    HFD_ASSERT(!room->out && h2o_linklist_is_empty(&room->waiting));
+    h2o_multithread_unregister_receiver(room->loop->ctx.queue, &room->receiver);
+    hfd_arena_fini(&room->mem);
+    free(room);
+}
+
+bool hfd_watch_room_is_used(const struct hfd_watch_room *room)
+{
+    return atomic_load(&room->used) > 0;
+}
+
+bool hfd_watch_room_is_busy(const struct hfd_watch_room *room)
+{
+    return room->out;
+}
+
+typedef bool pick_fn(const struct watcher *w, int64_t now_us);
+
+static bool is_behind(const struct watcher *w, int64_t now_us)
+{
+    (void)now_us;
+    return w->behind;
+}
+
+static bool is_over(const struct watcher *w, int64_t now_us)
+{
+    return !w->stream && now_us >= w->until_us;
+}
+
+static bool is_any(const struct watcher *w, int64_t now_us)
+{
+    (void)w;
+    (void)now_us;
+    return true;
+}
+
+static void for_each(struct hfd_watch_room *room, int64_t now_us, pick_fn *pick,
+                     void (*fn)(struct watcher *w))
+{
+    h2o_linklist_t *at, *next;
+
+    for (at = room->waiting.next; at != &room->waiting; at = next) {
+        struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
+
+        next = at->next;
+        if (!pick(w, now_us))
+            continue;
+        go_on(w, fn);
+    }
+}
+
+static void end_late(struct hfd_watch_room *room, int64_t now_us)
+{
+    if (now_us < room->due_us)
+        return;
+    for_each(room, now_us, is_over, finish);
+    room->due_us = INT64_MAX;
+    for (h2o_linklist_t *at = room->waiting.next; at != &room->waiting; at = at->next) {
+        const struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
+
+        if (!w->stream && w->until_us < room->due_us)
+            room->due_us = w->until_us;
+    }
+}
+
+void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us)
+{
+    if (h2o_linklist_is_empty(&room->waiting))
+        return;
+    if (room->rings != rings_of(room)) {
+        room->again_us = now_us + AGAIN_US;
+        room->again_until_us = now_us + AGAIN_FOR_US;
+        look(room);
+    } else if (room->shared && now_us >= room->again_us && now_us < room->again_until_us) {
+        room->again_us = now_us + AGAIN_US;
+        look(room);
+    }
+    end_late(room, now_us);
+}
+
+/* A caller that has gone finds the end of its answer; h2o finds that it has gone. */
+static bool is_unwanted(const struct watcher *w, int64_t now_us)
+{
+    (void)now_us;
+    return !hfd_exchange_is_wanted(w->x);
+}
+
+static bool is_revoked(const struct watcher *w, int64_t now_us)
+{
+    (void)now_us;
+    return !hfd_access_lasts(w->x);
+}
+
+static void refuse(struct watcher *w)
+{
+    struct hfd_err err;
+
+    if (w->stream)
+        end_stream(w);
+    else
+        hfd_exchange_fail(w->x, hfd_fail(&err, HFD_UNAUTHORIZED, "the token is not valid any more"),
+                          &err);
+}
+
+static bool is_quiet(const struct watcher *w, int64_t now_us)
+{
+    return w->stream && now_us - w->said_us >= QUIET_US;
+}
+
+static void comment(struct watcher *w)
+{
+    w->count = 0;
+    hfd_buf_lit(new_body(w), ":\n\n");
+    send_piece(w);
+}
+
+void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us)
+{
+    if (h2o_linklist_is_empty(&room->waiting))
+        return;
+    for_each(room, now_us, is_unwanted, finish);
+    for_each(room, now_us, is_revoked, refuse);
+    for_each(room, now_us, is_behind, read_own);
+    for_each(room, now_us, is_quiet, comment);
+    if (room->shared || room->bell == NULL) /* a signal may be lost */
+        look(room);
+}
+
+void hfd_watch_room_drain(struct hfd_watch_room *room)
+{
+    room->draining = true;
+    for_each(room, 0, is_any, finish);
+}
+
+int64_t hfd_watch_room_wait_us(struct hfd_watch_room *room, int64_t now_us, int64_t max_us)
+{
+    int64_t at_us = room->due_us;
+
+    if (h2o_linklist_is_empty(&room->waiting))
+        return max_us;
+    if (room->shared && now_us < room->again_until_us && room->again_us < at_us)
+        at_us = room->again_us;
+    at_us += 999 - now_us; /* to whole milliseconds */
+    return at_us < 0 ? 0 : at_us < max_us ? at_us : max_us;
+}
+
+/* ---- the request ---- */
+
+static hfd_rc take_wait(struct watcher *w, hfd_slice value, struct hfd_err *err)
+{
+    int64_t wait_us;
+
+    if (hfd_parse_duration_us(value, &wait_us, NULL) != HFD_OK || wait_us > WAIT_MAX_US)
+        return hfd_fail_field(err, HFD_INVALID, "wait",
+                              "wait must be a time of at most 50s, as 30s or 500ms");
+    w->until_us = hfd_loop_mono_us(w->room->loop) + wait_us;
+    return HFD_OK;
+}
+
+static hfd_rc take_after(struct watcher *w, const char *field, hfd_slice value, struct hfd_err *err)
+{
+    w->from_now = false;
+    if (hfd_parse_i64(value, 0, INT64_MAX, &w->after, NULL) == HFD_OK)
+        return HFD_OK;
+    return hfd_fail_field(
+        err, HFD_INVALID, field,
+        "%s must be `next` of an earlier answer, or the header Events-Cursor of a "
+        "list; leave it out to begin now",
+        field);
+}
+
+static hfd_rc take_kind(struct watcher *w, hfd_slice value, struct hfd_err *err)
+{
+    for (int kind = HFD_KIND_CLUSTER; kind <= HFD_KIND_NODEPOOL; kind++)
+        if (hfd_slice_is(value, hfd_kind_name((enum hfd_kind)kind))) {
+            w->filter.kind = (enum hfd_kind)kind;
+            return HFD_OK;
+        }
+    return hfd_fail_field(err, HFD_INVALID, "kind", "kind must be Cluster or NodePool");
+}
+
+static hfd_rc take_label(struct watcher *w, hfd_slice value, struct hfd_err *err)
+{
+    const char *eq = value.len > 0 ? memchr(value.p, '=', value.len) : NULL;
+    const size_t len = eq != NULL ? (size_t)(eq - value.p) : 0;
+    struct hfd_event_filter *f = &w->filter;
+
+    if (len == 0)
+        return hfd_fail_field(err, HFD_INVALID, "label",
+                              "label must be KEY=VALUE, as label=team=red");
+    if (f->label_count == HFD_EVENT_LABELS_MAX)
+        return hfd_fail_field(err, HFD_INVALID, "label", "label can be given %d times at most",
+                              HFD_EVENT_LABELS_MAX);
+    f->labels[f->label_count].key = (hfd_slice){value.p, len};
+    f->labels[f->label_count++].value = (hfd_slice){eq + 1, value.len - len - 1};
+    return HFD_OK;
+}
+
+static hfd_rc take_size(struct watcher *w, hfd_slice value, struct hfd_err *err)
+{
+    int64_t size;
+
+    if (hfd_parse_i64(value, 1, SIZE_MAX_ITEMS, &size, NULL) != HFD_OK)
+        return hfd_fail_field(err, HFD_INVALID, "size", "size must be an integer between 1 and %d",
+                              SIZE_MAX_ITEMS);
+    w->size = (size_t)size;
+    return HFD_OK;
+}
+
+static hfd_rc take(struct watcher *w, const struct hfd_query_param *p, struct hfd_err *err)
+{
+    char field[64];
+
+    if (hfd_slice_is(p->name, "after"))
+        return take_after(w, "after", p->value, err);
+    if (hfd_slice_is(p->name, "wait"))
+        return take_wait(w, p->value, err);
+    if (hfd_slice_is(p->name, "kind"))
+        return take_kind(w, p->value, err);
+    if (hfd_slice_is(p->name, "label"))
+        return take_label(w, p->value, err);
+    if (hfd_slice_is(p->name, "size"))
+        return take_size(w, p->value, err);
+    (void)snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(p->name));
+    return hfd_fail_field(err, HFD_INVALID, field,
+                          "%s is no parameter here; it takes after, wait, kind, label and size",
+                          field);
+}
+
+static bool wants_stream(hfd_slice accept)
+{
+    const hfd_slice type = HFD_SLICE("text/event-stream");
+
+    for (size_t i = 0; i + type.len <= accept.len; i++)
+        if (hfd_slice_ieq((hfd_slice){accept.p + i, type.len}, type))
+            return true;
+    return false;
+}
+
+static hfd_rc read_request(struct watcher *w, struct hfd_err *err)
+{
+    hfd_slice rest = hfd_exchange_request(w->x)->query, accept, last;
+    struct hfd_query_param p;
+    hfd_rc rc;
+
+    do {
+        rc = hfd_query_next(&rest, hfd_exchange_mem(w->x), &p, err);
+        if (rc == HFD_OK)
+            rc = take(w, &p, err);
+    } while (rc == HFD_OK);
+    if (rc != HFD_NOT_FOUND)
+        return rc;
+    rc = hfd_exchange_header(w->x, "accept", &accept, err);
+    w->stream = rc == HFD_OK && wants_stream(accept);
+    if (hfd_exchange_request(w->x)->method == HFD_METHOD_HEAD) {
+        w->stream = false;
+        w->until_us = 0;
+    }
+    /* A stream that connects again asks with its first URL, and says how far it came. */
+    if (rc == HFD_OK && w->stream)
+        rc = hfd_exchange_header(w->x, "last-event-id", &last, err);
+    return rc == HFD_OK && w->stream && last.len > 0 ? take_after(w, "Last-Event-ID", last, err)
+                                                     : rc;
+}
+
+void hfd_watch_api(struct hfd_exchange *x)
+{
+    struct watcher *w = hfd_arena_alloc(hfd_exchange_mem(x), sizeof(*w));
+    struct hfd_err err;
+    hfd_rc rc;
+
+    if (w == NULL) {
+        hfd_exchange_fail(x, hfd_fail_nomem(&err, "answer a request"), &err);
+        return;
+    }
+    *w = (struct watcher){
+        .room = x->loop->watch, .x = x, .size = SIZE_DEFAULT, .from_now = true, .said = -1};
+    rc = read_request(w, &err);
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, &err);
+        return;
+    }
+    hfd_exchange_at_end(x, on_end, w);
+    if ((w->stream || w->until_us > 0) && !take_place(w)) {
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"), &err);
+        return;
+    }
+    read_own(w);
+}

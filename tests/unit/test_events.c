@@ -1,0 +1,272 @@
+/* Events: their bytes, which pass a filter, and the order in which resources become due. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "driver/events/event.h"
+#include "driver/fleet/fleet.h"
+#include "store/rows_due.h"
+#include "tests/lib/world.h"
+
+#define S(text) HFD_SLICE(text)
+#define TEXT(text)                                                                                 \
+    {                                                                                              \
+        text, sizeof(text) - 1                                                                     \
+    } /* where a constant must be one */
+#define DAY_US (24 * 3600 * HFD_US_PER_S)
+#define CLUSTER "23FwQ6uu0sspAdN2DzxZI7sOLIl"
+#define POOL "23FwQ6uu0seuYarr2aM6OlWTThZ"
+#define REFERENCE                                                                                  \
+    "\"href\":\"/api/hyperfleet/v1/clusters/" CLUSTER "\",\"id\":\"" CLUSTER                       \
+    "\",\"kind\":\"Cluster\""
+
+static const struct hfd_due_row cluster = {.seq = 7,
+                                           .id = TEXT(CLUSTER),
+                                           .kind = HFD_KIND_CLUSTER,
+                                           .owner_id = TEXT(""),
+                                           .generation = 1,
+                                           .labels = TEXT("{\"a\":\"1\",\"b\":\"\"}"),
+                                           .at_us = INT64_C(1795000000123456)};
+static const struct hfd_due_row pool = {.seq = 8,
+                                        .id = TEXT(POOL),
+                                        .kind = HFD_KIND_NODEPOOL,
+                                        .owner_id = TEXT(CLUSTER),
+                                        .generation = 12,
+                                        .labels = TEXT("not JSON"),
+                                        .at_us = INT64_C(1795000000123456)};
+
+/* ---- documents ---- */
+
+static void assert_event(const struct hfd_due_row *row, const char *kind, const char *data)
+{
+    char head[200], id[37];
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, 4096);
+    hfd_event_format(&b, row);
+    hfd_buf_addc(&b, '\0');
+    assert_int_equal(b.rc, HFD_OK);
+    (void)snprintf(id, sizeof(id), "%.36s", b.p + sizeof("{\"specversion\":\"1.0\",\"id\":\"") - 1);
+    /* Milliseconds, version 7, variant 10. */
+    assert_memory_equal(id, "01a1ee56-5e7b-7", 15);
+    assert_true(strchr("89ab", id[19]) != NULL);
+    (void)snprintf(head, sizeof(head),
+                   "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"hyperfleet-sentinel\","
+                   "\"type\":\"com.redhat.hyperfleet.%s.reconcile\","
+                   "\"datacontenttype\":\"application/json\",\"data\":",
+                   id, kind);
+    assert_memory_equal(b.p, head, strlen(head));
+    assert_string_equal(b.p + strlen(head), data);
+    hfd_buf_fini(&b);
+}
+
+static void the_bytes_are_upstreams(void **state)
+{
+    (void)state;
+    assert_event(&cluster, "cluster", "{\"generation\":1," REFERENCE "}}");
+    assert_event(&pool, "nodepool",
+                 "{\"generation\":12,\"href\":\"/api/hyperfleet/v1/clusters/" CLUSTER
+                 "/nodepools/" POOL "\",\"id\":\"" POOL
+                 "\",\"kind\":\"NodePool\",\"owner_references\":{" REFERENCE "}}}");
+}
+
+static hfd_slice id_of(struct hfd_buf *b, const struct hfd_due_row *row)
+{
+    const size_t from = sizeof("{\"specversion\":\"1.0\",\"id\":\"") - 1;
+
+    hfd_buf_init(b, 4096);
+    hfd_event_format(b, row);
+    return (hfd_slice){b->p + from, 36};
+}
+
+/* The same change has the same id; any other has another. */
+static void an_id_follows_from_the_change(void **state)
+{
+    struct hfd_due_row other[3] = {cluster, cluster, cluster};
+    struct hfd_buf a, b;
+    hfd_slice first;
+
+    (void)state;
+    other[0].seq++;
+    other[1].id = S(POOL);
+    other[2].at_us += 1000;
+    first = id_of(&a, &cluster);
+    assert_true(hfd_slice_eq(first, id_of(&b, &cluster)));
+    hfd_buf_fini(&b);
+    for (int i = 0; i < 3; i++) {
+        assert_false(hfd_slice_eq(first, id_of(&b, &other[i])));
+        hfd_buf_fini(&b);
+    }
+    hfd_buf_fini(&a);
+}
+
+static void filters(void **state)
+{
+    static const struct {
+        struct hfd_event_filter filter;
+        bool cluster, pool;
+    } rows[] = {
+        {{.kind = 0}, true, true},
+        {{.kind = HFD_KIND_CLUSTER}, true, false},
+        {{.kind = HFD_KIND_NODEPOOL}, false, true},
+        {{.labels = {{TEXT("a"), TEXT("1")}}, .label_count = 1}, true, false},
+        {{.labels = {{TEXT("a"), TEXT("")}}, .label_count = 1}, false, false},
+        {{.labels = {{TEXT("b"), TEXT("")}}, .label_count = 1}, true, false},
+        {{.labels = {{TEXT("c"), TEXT("")}}, .label_count = 1}, false, false},
+        {{.labels = {{TEXT("a"), TEXT("1")}, {TEXT("b"), TEXT("2")}}, .label_count = 2},
+         false,
+         false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(hfd_event_passes(&rows[i].filter, &cluster), rows[i].cluster);
+        assert_int_equal(hfd_event_passes(&rows[i].filter, &pool), rows[i].pool);
+    }
+}
+
+/* ---- what is due ---- */
+
+static const char body[] =
+    "{\"type\":\"hyperfleet-cluster\",\"driver\":{\"values\":{\"cluster\":{\"name\":\"c-one\","
+    "\"spec\":{}},\"nodepools\":[{\"name\":\"np-one\",\"spec\":{}}]}}}";
+
+struct asked {
+    struct world *w;
+    int64_t after, last;
+    struct hfd_due_page page;
+};
+
+static hfd_rc txn_list(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct asked *a = arg;
+    const hfd_rc rc = hfd_due_last(tx, &a->last, err);
+
+    return rc == HFD_OK ? hfd_due_list(tx, a->after, 100, &a->w->mem, &a->page, err) : rc;
+}
+
+static struct asked list(struct world *w, int64_t after)
+{
+    struct asked a = {.w = w, .after = after};
+
+    assert_int_equal(hfd_store_read(w->reader, txn_list, &a, &w->err), HFD_OK);
+    return a;
+}
+
+struct forget {
+    int64_t before_us;
+    bool more;
+};
+
+static hfd_rc txn_forget(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct forget *f = arg;
+
+    return hfd_due_forget(tx, f->before_us, 1, &f->more, err);
+}
+
+static void assert_row(const struct hfd_due_row *row, enum hfd_kind kind, int64_t generation,
+                       bool gone)
+{
+    assert_int_equal(row->kind, kind);
+    assert_int_equal(row->generation, generation);
+    assert_int_equal(row->gone_us != 0, gone);
+}
+
+/* Numbers go on over restarts, and over the removal of all that had one. */
+static void numbers_outlive_what_had_them(void **state)
+{
+    struct world *w = *state;
+    struct forget f = {.before_us = 0};
+    struct asked a = list(w, 0);
+    int64_t last;
+
+    assert_int_equal(a.page.count, 0);
+    assert_int_equal(a.last, 0);
+    (void)world_put_ok(w, "g", body, NULL);
+    a = list(w, 0);
+    assert_int_equal(a.page.count, 2);
+    assert_row(&a.page.rows[0], HFD_KIND_CLUSTER, 1, false);
+    assert_row(&a.page.rows[1], HFD_KIND_NODEPOOL, 1, false);
+    assert_int_equal(a.page.last, a.last);
+    world_succeed_all(w, "g");
+    assert_int_equal(list(w, 0).last, a.last);
+    (void)world_delete_ok(w, "g", NULL);
+    world_succeed_all(w, "g");
+    last = a.last;
+    a = list(w, last);
+    assert_int_equal(a.page.count, 2);
+    assert_row(&a.page.rows[0], HFD_KIND_CLUSTER, 2, true);
+    assert_row(&a.page.rows[1], HFD_KIND_NODEPOOL, 2, true);
+    assert_int_equal(list(w, 0).page.count, 2);
+    last = a.last;
+    f.before_us = world_now(w) + DAY_US;
+    for (f.more = true; f.more;)
+        assert_int_equal(hfd_store_update_wait(w->store, txn_forget, &f, &w->err), HFD_OK);
+    world_restart(w);
+    a = list(w, last);
+    assert_int_equal(a.page.count, 0);
+    assert_int_equal(a.last, last);
+    assert_int_equal(a.page.floor, last);
+    assert_int_equal(list(w, last + 1).page.floor, INT64_MAX);
+    (void)world_put_ok(w, "h", body, NULL);
+    a = list(w, last);
+    assert_int_equal(a.page.count, 2);
+    assert_int_equal(a.page.rows[0].seq, last + 1);
+}
+
+/* Young ones stay, and the floor with them. */
+static void young_ones_are_kept(void **state)
+{
+    struct world *w = *state;
+    struct forget f = {.before_us = 0};
+
+    (void)world_put_ok(w, "g", body, NULL);
+    (void)world_delete_ok(w, "g", NULL);
+    world_succeed_all(w, "g");
+    f.before_us = world_now(w) - 1;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_forget, &f, &w->err), HFD_OK);
+    assert_false(f.more);
+    assert_int_equal(list(w, 0).page.count, 2);
+    assert_int_equal(list(w, 0).page.floor, 0);
+}
+
+static int rings;
+
+static void count_ring(void *ctx)
+{
+    rings++;
+    assert_non_null(ctx);
+}
+
+/* The bell rings for changes that are on disk, and for no others. */
+static void the_bell_rings(void **state)
+{
+    struct world *w = *state;
+
+    w->driver.fleet.bell = (struct hfd_fleet_bell){count_ring, w};
+    rings = 0;
+    (void)world_put_ok(w, "g", body, NULL);
+    assert_int_equal(rings, 2);
+    (void)world_put_ok(w, "g", body, NULL);
+    world_succeed_all(w, "g");
+    assert_int_equal(rings, 2);
+    (void)world_delete_ok(w, "g", NULL);
+    assert_int_equal(rings, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bytes_are_upstreams),
+        cmocka_unit_test(an_id_follows_from_the_change),
+        cmocka_unit_test(filters),
+        cmocka_unit_test_setup_teardown(numbers_outlive_what_had_them, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(young_ones_are_kept, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(the_bell_rings, world_setup, world_teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -18,13 +18,16 @@ POOL = [{"name": "pool", "spec": {"replicas": 1}}]
 # A path, and the most statements of a GET. BEGIN and ROLLBACK are two of them.
 # {0} is a GUResID, {1} the path of its cluster.
 MOST = (
-    (BASE + "/clusters?pageSize=30", 5),
-    (BASE + "/clusters?pageSize=30&orderBy=name", 5),
-    (BASE + "/clusters?pageSize=30&fields=id", 5),
-    (BASE + "/clusters?pageSize=30&search=status.conditions.Ready%3D%27False%27", 5),
-    (BASE + "/nodepools?pageSize=30", 5),
+    # The first page also has the cursor of the events.
+    (BASE + "/clusters?pageSize=30", 6),
+    (BASE + "/clusters?pageSize=15&page=2", 5),
+    (BASE + "/clusters?pageSize=30&orderBy=name", 6),
+    (BASE + "/clusters?pageSize=30&fields=id", 6),
+    (BASE + "/clusters?pageSize=30&search=status.conditions.Ready%3D%27False%27", 6),
+    (BASE + "/nodepools?pageSize=30", 6),
+    (BASE + "/events?after=0", 6),
     ("{1}", 3),
-    ("{1}/nodepools", 6),
+    ("{1}/nodepools", 7),
     ("{1}/statuses", 5),
     ("/{0}", 3),
     ("/api/driver/v1/resources", 8),

@@ -1,5 +1,5 @@
-"""The watch with two replicas on one PostgreSQL. Changes at one are heard at the other, in order and
-without a gap.
+"""The watch with two replicas on one PostgreSQL. Changes at one are heard at the other, in order
+and without a gap.
 """
 import contextlib
 import json

@@ -35,7 +35,8 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
 {
     const uint64_t rng = twice->rng.state;
     const struct hfd_tally tally = *tx->tally;
-    const struct hfd_number seqs = tx->unit->seqs, actions = tx->unit->actions;
+    const struct hfd_number seqs = tx->unit->seqs, actions = tx->unit->actions,
+                            dues = tx->unit->dues;
     const size_t effects_len = tx->effects->len;
     hfd_rc rc;
 
@@ -49,6 +50,7 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
     hfd_effects_cut(tx->effects, effects_len);
     tx->unit->seqs = seqs;
     tx->unit->actions = actions;
+    tx->unit->dues = dues;
     *tx->tally = tally;
     twice->rng.state = rng;
     return rc;

@@ -61,7 +61,7 @@ struct hfd_fleet_command {
     struct hfd_fleet_reported report;
     struct hfd_pacemaker_report observed; /* of in.report */
     struct hfd_fleet_list rows;
-    int64_t events_cursor; /* of the snapshot of rows; -1 = none is told */
+    int64_t events_cursor; /* of the snapshot of rows; -1 = the answer has none */
     struct hfd_report_list reports;
 };
 

@@ -47,7 +47,7 @@ _Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one 
 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
-    {408, "Request Timeout"}, {409, "Conflict"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
     {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
 };
 /* clang-format on */

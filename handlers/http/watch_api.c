@@ -21,6 +21,7 @@
 #define WAIT_MAX_US (50 * HFD_US_PER_S) /* proxies commonly cut at 60 s */
 #define QUIET_US (15 * HFD_US_PER_S)    /* of a stream, until it has a comment */
 #define RETRY_MS 2000                   /* a client of a stream connects again after this */
+#define CHECK_US (HFD_US_PER_S / 2)     /* between two checks of the callers */
 #define PAGE_ROWS 500                   /* of one read */
 #define PAGES_MAX 20                    /* of one job, when its filter leaves nothing */
 #define BODY_MAX_BYTES ((size_t)4 * 1024 * 1024)
@@ -66,6 +67,7 @@ struct hfd_watch_room {
     h2o_linklist_t waiting;
     atomic_size_t used;               /* any thread: watchers of this loop */
     int64_t due_us;                   /* mono: no long poll ends before; INT64_MAX = none waits */
+    int64_t checked_us;               /* mono: the last check of the callers */
     int64_t again_us, again_until_us; /* mono: the next read of a shared store without a bell */
     bool shared;
     bool draining;
@@ -358,7 +360,7 @@ static void on_read(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct h
     struct watcher *w = arg;
 
     if (w->begun && (rc != HFD_OK || w->forgotten || w->drained)) {
-        end_stream(w); /* the client comes again, and then is told why */
+        end_stream(w); /* the client connects again, and that answer says why */
         return;
     }
     if (rc != HFD_OK) {
@@ -602,10 +604,31 @@ static void end_late(struct hfd_watch_room *room, int64_t now_us)
     }
 }
 
+static bool is_revoked(const struct watcher *w, int64_t now_us)
+{
+    (void)now_us;
+    return !hfd_access_lasts(w->x);
+}
+
+static void refuse(struct watcher *w)
+{
+    struct hfd_err err;
+
+    if (w->stream)
+        end_stream(w);
+    else
+        hfd_exchange_fail(w->x, hfd_fail(&err, HFD_UNAUTHORIZED, "the token is not valid any more"),
+                          &err);
+}
+
 void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us)
 {
     if (h2o_linklist_is_empty(&room->waiting))
         return;
+    if (now_us - room->checked_us >= CHECK_US) {
+        room->checked_us = now_us;
+        for_each(room, now_us, is_revoked, refuse);
+    }
     if (room->rings != rings_of(room)) {
         room->again_us = now_us + AGAIN_US;
         room->again_until_us = now_us + AGAIN_FOR_US;
@@ -622,23 +645,6 @@ static bool is_unwanted(const struct watcher *w, int64_t now_us)
 {
     (void)now_us;
     return !hfd_exchange_is_wanted(w->x);
-}
-
-static bool is_revoked(const struct watcher *w, int64_t now_us)
-{
-    (void)now_us;
-    return !hfd_access_lasts(w->x);
-}
-
-static void refuse(struct watcher *w)
-{
-    struct hfd_err err;
-
-    if (w->stream)
-        end_stream(w);
-    else
-        hfd_exchange_fail(w->x, hfd_fail(&err, HFD_UNAUTHORIZED, "the token is not valid any more"),
-                          &err);
 }
 
 static bool is_quiet(const struct watcher *w, int64_t now_us)
@@ -658,7 +664,6 @@ void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us)
     if (h2o_linklist_is_empty(&room->waiting))
         return;
     for_each(room, now_us, is_unwanted, finish);
-    for_each(room, now_us, is_revoked, refuse);
     for_each(room, now_us, is_behind, read_own);
     for_each(room, now_us, is_quiet, comment);
     if (room->shared || room->bell == NULL) /* a signal may be lost */
@@ -673,7 +678,8 @@ void hfd_watch_room_drain(struct hfd_watch_room *room)
 
 int64_t hfd_watch_room_wait_us(struct hfd_watch_room *room, int64_t now_us, int64_t max_us)
 {
-    int64_t at_us = room->due_us;
+    const int64_t check_us = room->checked_us + CHECK_US;
+    int64_t at_us = room->due_us < check_us ? room->due_us : check_us;
 
     if (h2o_linklist_is_empty(&room->waiting))
         return max_us;

@@ -25,7 +25,7 @@ void hfd_watch_room_close(struct hfd_watch_room *room);
 bool hfd_watch_room_is_used(const struct hfd_watch_room *room);
 /** Gives watchers what is due at this time. Between two runs of the loop only. */
 void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us);
-/** The same once a second: for callers that have gone, or may not watch any more. */
+/** The same once a second: for callers that have gone, and streams that are quiet. */
 void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us);
 /** The loop begins to drain: ends all answers. */
 void hfd_watch_room_drain(struct hfd_watch_room *room);

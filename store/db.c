@@ -191,9 +191,9 @@ hfd_rc hfd_db_schema_lock(struct hfd_db *db, struct hfd_err *err)
     return engine_of(db)->schema_lock(db, err);
 }
 
-void hfd_db_schema_unlock(struct hfd_db *db)
+hfd_rc hfd_db_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 {
-    engine_of(db)->schema_unlock(db);
+    return engine_of(db)->schema_unlock(db, whole, err);
 }
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)

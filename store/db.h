@@ -210,7 +210,13 @@ void hfd_db_copy_close(struct hfd_db_copy **copy);
  * @return HFD_OK, HFD_BUSY (another one has it for too long), HFD_AWAY
  */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_lock(struct hfd_db *db, struct hfd_err *err);
-void hfd_db_schema_unlock(struct hfd_db *db);
+/**
+ * Ends hfd_db_schema_lock, whatever it returns.
+ * @param whole  the schema is ours, and has all that this program expects. Numbers of changes are
+ * above those that are stored from now on, after a reconnect too.
+ * @return HFD_OK, HFD_IO, HFD_AWAY
+ */
+HFD_MUST_CHECK hfd_rc hfd_db_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err);
 /** The schema version in the file; 0 = empty. */
 HFD_MUST_CHECK hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version,

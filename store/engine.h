@@ -89,7 +89,7 @@ struct hfd_engine {
     hfd_rc (*copy_step)(struct hfd_db_copy *copy, bool *done, struct hfd_err *err);
     void (*copy_close)(struct hfd_db_copy **copy);
     hfd_rc (*schema_lock)(struct hfd_db *db, struct hfd_err *err);
-    void (*schema_unlock)(struct hfd_db *db);
+    hfd_rc (*schema_unlock)(struct hfd_db *db, bool whole, struct hfd_err *err);
     hfd_rc (*schema_version)(struct hfd_db *db, int64_t *out, struct hfd_err *err);
     hfd_rc (*set_schema_version)(struct hfd_db *db, int64_t version, struct hfd_err *err);
     hfd_rc (*check_schema)(struct hfd_db *db, const struct hfd_schema_check *check,

@@ -281,7 +281,8 @@ static hfd_rc claim(struct hfd_db *db, size_t count, struct hfd_err *err)
 static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,
                       bool contract, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_db_schema_lock(db, err);
+    struct hfd_err why;
+    hfd_rc unlocked, rc = hfd_db_schema_lock(db, err);
 
     if (rc != HFD_OK)
         return rc;
@@ -290,7 +291,9 @@ static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_
         rc = claim(db, count, err);
     if (rc == HFD_OK)
         rc = advance(db, list, count, contract, err);
-    hfd_db_schema_unlock(db);
+    unlocked = hfd_db_schema_unlock(db, rc == HFD_OK && count >= hfd_migrations_count, &why);
+    if (rc == HFD_OK && unlocked != HFD_OK)
+        rc = hfd_fail(err, unlocked, "%s", why.msg);
     return rc;
 }
 

@@ -46,7 +46,7 @@ struct hfd_db {
     bool unsure;                          /* a COMMIT had no answer */
     bool lock_timed_out;                  /* the transaction waited too long for a lock */
     bool marks;                           /* the schema has hfd_commit */
-    bool checked;                         /* the schema is ours: hfd_db_check_schema */
+    bool checked;                         /* the schema is ours, and whole: hfd_db_schema_unlock */
     int slot;                             /* hfd_db_slot */
     char fold[64]; /* a collation that knows the cases of all scripts; "" = none */
 };

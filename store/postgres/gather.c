@@ -752,9 +752,9 @@ static hfd_rc gather_schema_lock(struct hfd_db *db, struct hfd_err *err)
     return hfd_db_schema_lock(db->inner, err);
 }
 
-static void gather_schema_unlock(struct hfd_db *db)
+static hfd_rc gather_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 {
-    hfd_db_schema_unlock(db->inner);
+    return hfd_db_schema_unlock(db->inner, whole, err);
 }
 
 static hfd_rc gather_cleanup(struct hfd_db *db, struct hfd_err *err)

@@ -66,7 +66,7 @@ hfd_rc hfd_pg_number_base(struct hfd_db *db, struct hfd_err *err)
     hfd_rc rc;
     bool reached;
 
-    if (!db->checked || !db->marks) /* the schema has no tables yet, or was not looked at */
+    if (!db->checked || !db->marks) /* the schema had no tables, or was not looked at */
         return HFD_OK;
     rc = hfd_pg_run(db, sql_reached, &r, err);
     reached = rc == HFD_OK && PQntuples(r) > 0;

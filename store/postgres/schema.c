@@ -108,14 +108,20 @@ hfd_rc hfd_pg_schema_lock(struct hfd_db *db, struct hfd_err *err)
     }
 }
 
-void hfd_pg_schema_unlock(struct hfd_db *db)
+hfd_rc hfd_pg_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 {
-    struct hfd_err err;
+    struct hfd_err why;
+    hfd_rc rc = HFD_OK;
 
+    if (whole) {
+        db->checked = true;
+        rc = hfd_pg_number_base(db, err);
+    }
     /* Without an answer the connection is broken, and the lock ends with it. */
     if (!db->broken &&
-        hfd_pg_run(db, "SELECT pg_advisory_unlock(" HFD_PG_LOCK_SCHEMA ")", NULL, &err) != HFD_OK)
-        (void)hfd_pg_lost(db, err.msg, &err);
+        hfd_pg_run(db, "SELECT pg_advisory_unlock(" HFD_PG_LOCK_SCHEMA ")", NULL, &why) != HFD_OK)
+        (void)hfd_pg_lost(db, why.msg, &why);
+    return rc;
 }
 
 /* Damage of its pages is found by PostgreSQL's own tools: pg_amcheck, and checksums of pages. */
@@ -289,7 +295,6 @@ static hfd_rc compare_schema(struct hfd_db *db, const struct hfd_schema_check *c
     return rc;
 }
 
-/* The numbers rest on tables that are ours now. */
 hfd_rc hfd_pg_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
                            struct hfd_err *err)
 {
@@ -303,8 +308,5 @@ hfd_rc hfd_pg_check_schema(struct hfd_db *db, const struct hfd_schema_check *che
     rc = compare_schema(db, check, err);
     if (!db->broken && hfd_pg_run(db, "ROLLBACK", NULL, &why) != HFD_OK && rc == HFD_OK)
         rc = hfd_fail(err, why.rc, "%s", why.msg);
-    if (rc != HFD_OK)
-        return rc;
-    db->checked = true;
-    return hfd_pg_number_base(db, err);
+    return rc;
 }

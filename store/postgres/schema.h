@@ -12,7 +12,7 @@ HFD_MUST_CHECK hfd_rc hfd_pg_bytes(struct hfd_db *db, int64_t *out, struct hfd_e
 HFD_MUST_CHECK hfd_rc hfd_pg_copy_open(struct hfd_db *from, const char *path,
                                        struct hfd_db_copy **out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_schema_lock(struct hfd_db *db, struct hfd_err *err);
-void hfd_pg_schema_unlock(struct hfd_db *db);
+hfd_rc hfd_pg_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_pg_set_schema_version(struct hfd_db *db, int64_t version,
                                                 struct hfd_err *err);

@@ -158,9 +158,12 @@ static hfd_rc db_schema_lock(struct hfd_db *db, struct hfd_err *err)
     return db_cause(db, err);
 }
 
-static void db_schema_unlock(struct hfd_db *db)
+static hfd_rc db_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 {
+    (void)whole;
+    (void)err;
     hfd_sqlite_check_owner(db);
+    return HFD_OK;
 }
 
 static hfd_rc db_cleanup(struct hfd_db *db, struct hfd_err *err)

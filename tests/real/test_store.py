@@ -15,7 +15,7 @@ UNIT = ("test_unit", "test_row_cache", "test_store", "test_rows", "test_fleet_se
         "test_ring_check", "test_health_intake", "test_remote_pass", "test_remote_trouble",
         "test_remote_orphans", "test_orphans", "test_overview", "test_aging", "test_past",
         "test_told", "test_shares", "test_resource", "test_steady", "test_serve_reseal",
-        "test_replica", "test_remote_thread")
+        "test_replica", "test_remote_thread", "test_events")
 # Those that open a store and run on SQLite alone, each with its reason.
 NOT_RUN = {
     "test_backup": "the copy of SQLite's file; test_move.py has backups of PostgreSQL",

@@ -2,10 +2,11 @@
 
 #include "driver/base/check.h"
 #include "store/postgres/array.h"
-#include "store/postgres/burst_text.h"
+#include "store/postgres/conn.h"
+#include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/stmt.h"
-#include "store/postgres/txn.h"
+#include "store/postgres/text.h"
 #include "store/postgres/value.h"
 
 #include <limits.h>
@@ -14,6 +15,224 @@
 #define BYTES_MAX ((size_t)1 << 30)
 #define COLUMNS_MAX 64
 #define PARAMS_MAX (HFD_SHAPE_PARAMS_MAX + 1) /* and how many rows are expected */
+
+/*
+ * ---- texts ----
+ * Each is made of a text of the store once for a connection, and prepared once in each session.
+ */
+
+#define TEXT_MAX 20000u
+#define BUCKETS 128u
+
+/* The forms of a text of the store. */
+enum form {
+    FORM_ONE,      /* the text itself */
+    FORM_COUNTED,  /* a write that fails unless it changes as many rows as it is to */
+    FORM_SET_READ, /* each row begins with the number of its element, from 1 on */
+    FORM_SET_FOLLOW
+};
+
+/* The origin of a text. */
+struct source {
+    const char *sql;    /* found by its address */
+    const char *target; /* of FORM_SET_FOLLOW: the read that has the result */
+    enum form form;
+    int params; /* of a set; of FORM_COUNTED, where the count of rows is the next one */
+};
+
+struct text {
+    struct text *in_bucket;
+    const char *sql, *target;
+    enum form form;
+    uint64_t session; /* in which it is prepared */
+    char name[HFD_PG_NAME_MAX];
+    char *text;
+};
+
+struct hfd_pg_texts {
+    struct text *buckets[BUCKETS];
+    unsigned count;
+};
+
+void hfd_pg_texts_free(struct hfd_db *db)
+{
+    for (size_t i = 0; db->texts != NULL && i < BUCKETS; i++)
+        while (db->texts->buckets[i] != NULL) {
+            struct text *t = db->texts->buckets[i];
+
+            db->texts->buckets[i] = t->in_bucket;
+            free(t->text);
+            free(t);
+        }
+    free(db->texts);
+    db->texts = NULL;
+}
+
+/* ---- forms ---- */
+
+/* Each row of the result begins with the number of its element. */
+static bool adds_number(enum form form)
+{
+    return form == FORM_SET_READ || form == FORM_SET_FOLLOW;
+}
+
+/* A write that changes another number of rows fails: what is behind it is not done. */
+static void add_counted(struct hfd_buf *b, hfd_slice write, int param)
+{
+    hfd_buf_lit(b, "WITH w AS (");
+    hfd_buf_add(b, write);
+    hfd_buf_addf(b, " RETURNING 1) SELECT 1 / CASE WHEN count(*) = $%d THEN 1 ELSE 0 END FROM w",
+                 param);
+}
+
+/* Adds the text of one statement. @param from  what stands before the number of a parameter */
+static void add_one(struct hfd_buf *b, const char *sql, const char *from)
+{
+    int params;
+    char *text = hfd_pg_placeholders(hfd_slice_of(sql), from, &params);
+
+    if (text == NULL)
+        b->rc = HFD_NOMEM;
+    else
+        hfd_buf_add(b, hfd_slice_of(text));
+    free(text);
+}
+
+/*
+ * Adds a read as a part of one of many. The fence keeps the planner from reading the whole table
+ * for a join: each element is looked up alone.
+ */
+static void add_part(struct hfd_buf *b, const char *sql, const char *from)
+{
+    add_one(b, sql, from);
+    if (strstr(sql, " OFFSET ") == NULL)
+        hfd_buf_lit(b, " OFFSET 0");
+}
+
+/* Adds "$1, $2", or what else `form` is. */
+static void add_list(struct hfd_buf *b, int params, const char *form)
+{
+    for (int i = 1; i <= params; i++)
+        hfd_buf_addf(b, "%s%s%d", i > 1 ? ", " : "", form, i);
+}
+
+/* The rows of an element stand in their order. */
+static void add_set_read(struct hfd_buf *b, const struct source *from)
+{
+    hfd_buf_lit(b, "SELECT x.n, q.* FROM unnest(");
+    add_list(b, from->params, "$");
+    hfd_buf_lit(b, ") WITH ORDINALITY AS x(");
+    add_list(b, from->params, "p");
+    hfd_buf_lit(b, ", n) CROSS JOIN LATERAL (");
+    add_part(b, from->sql, "x.p");
+    hfd_buf_lit(b, ") AS q");
+}
+
+/*
+ * The parameter of each read is the first column of another one. Each row has the number of the
+ * element, this column, and the row itself, which is all NULL where there is none.
+ */
+static void add_set_follow(struct hfd_buf *b, const struct source *from)
+{
+    hfd_buf_lit(b, "SELECT x.n, d.k1, q.* FROM unnest($1) WITH ORDINALITY AS x(p1, n)"
+                   " CROSS JOIN LATERAL (");
+    add_part(b, from->sql, "x.p");
+    hfd_buf_lit(b, ") AS d(k1) LEFT JOIN LATERAL (");
+    add_part(b, from->target, "d.k");
+    hfd_buf_lit(b, ") AS q ON TRUE");
+}
+
+static void add_text(struct hfd_buf *b, const struct source *from)
+{
+    switch (from->form) {
+    case FORM_ONE:
+    case FORM_COUNTED:
+        add_one(b, from->sql, "$");
+        break;
+    case FORM_SET_READ:
+        add_set_read(b, from);
+        break;
+    case FORM_SET_FOLLOW:
+        add_set_follow(b, from);
+        break;
+    }
+}
+
+static char *make_text(const struct source *from)
+{
+    struct hfd_buf inner, b;
+    char *text = NULL;
+
+    hfd_buf_init(&inner, TEXT_MAX);
+    hfd_buf_init(&b, TEXT_MAX);
+    add_text(&inner, from);
+    if (from->form == FORM_COUNTED)
+        add_counted(&b, hfd_buf_slice(&inner), from->params + 1);
+    else
+        hfd_buf_add(&b, hfd_buf_slice(&inner));
+    hfd_buf_addc(&b, '\0');
+    if (inner.rc == HFD_OK && b.rc == HFD_OK)
+        text = strdup(b.p);
+    hfd_buf_fini(&inner);
+    hfd_buf_fini(&b);
+    return text;
+}
+
+/* ---- the texts of a connection ---- */
+
+static struct text *new_text(const struct source *from, unsigned number)
+{
+    struct text *t = calloc(1, sizeof(*t));
+
+    if (t != NULL)
+        t->text = make_text(from);
+    if (t == NULL || t->text == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->sql = from->sql;
+    t->target = from->target;
+    t->form = from->form;
+    (void)snprintf(t->name, sizeof(t->name), "b%u", number);
+    return t;
+}
+
+static bool is_of(const struct text *t, const struct source *from)
+{
+    return t->sql == from->sql && t->target == from->target && t->form == from->form;
+}
+
+static struct text **bucket_of(struct hfd_pg_texts *texts, const struct source *from)
+{
+    const uint64_t key = (uint64_t)(uintptr_t)from->sql + 3 * (uint64_t)(uintptr_t)from->target;
+    const uint64_t h = (key + (uint64_t)from->form) * UINT64_C(0x9E3779B97F4A7C15);
+
+    return &texts->buckets[(h >> 32) % BUCKETS];
+}
+
+/* Finds or makes a text; NULL = no memory. */
+static struct text *text_of(struct hfd_db *db, const struct source *from)
+{
+    struct text **bucket, *t;
+
+    if (db->texts == NULL)
+        db->texts = calloc(1, sizeof(*db->texts));
+    if (db->texts == NULL)
+        return NULL;
+    bucket = bucket_of(db->texts, from);
+    t = *bucket;
+    while (t != NULL && !is_of(t, from))
+        t = t->in_bucket;
+    if (t != NULL)
+        return t;
+    t = new_text(from, db->texts->count);
+    if (t == NULL)
+        return NULL;
+    db->texts->count++;
+    t->in_bucket = *bucket;
+    *bucket = t;
+    return t;
+}
 
 /* ---- sending ---- */
 
@@ -28,10 +247,10 @@ enum answer {
 struct sent {
     enum answer answer;
     const char *what;
-    enum hfd_pg_form form;    /* of ROWS */
+    enum form form;           /* of ROWS */
     struct hfd_known **reads; /* of ROWS: by element */
     size_t count;             /* of them */
-    struct hfd_pg_text *text; /* that it prepares; NULL = none */
+    struct text *text;        /* that it prepares; NULL = none */
 };
 
 struct sending {
@@ -68,7 +287,7 @@ static hfd_rc note(struct sending *s, const struct sent *sent, struct hfd_err *e
     return HFD_OK;
 }
 
-static hfd_rc send_prepared(struct sending *s, struct hfd_pg_text *t, const struct params *p,
+static hfd_rc send_prepared(struct sending *s, struct text *t, const struct params *p,
                             const struct sent *sent, struct hfd_err *err)
 {
     PGconn *conn = s->db->conn;
@@ -131,8 +350,8 @@ static bool set_array(struct sending *s, struct params *p, hfd_slice bytes,
 static hfd_rc send_own(struct sending *s, const char *sql, const struct params *p,
                        enum answer answer, struct hfd_err *err)
 {
-    const struct hfd_pg_source from = {.sql = sql, .form = HFD_PG_ONE};
-    struct hfd_pg_text *t = hfd_pg_text(s->db, &from);
+    const struct source from = {.sql = sql, .form = FORM_ONE};
+    struct text *t = text_of(s->db, &from);
 
     if (t == NULL)
         return hfd_fail_nomem(err, "a statement of the store");
@@ -171,10 +390,10 @@ static hfd_rc send_set(struct sending *s, const struct hfd_write_set *set, struc
 {
     const bool many = set->count > 1;
     const int64_t expected = (int64_t)set->count;
-    struct hfd_pg_text *t = hfd_pg_text(
-        s->db, &(struct hfd_pg_source){.sql = many ? set->shape->of->set : set->shape->of->sql,
-                                       .form = set->expects_one ? HFD_PG_COUNTED : HFD_PG_ONE,
-                                       .params = set->shape->params});
+    struct text *t =
+        text_of(s->db, &(struct source){.sql = many ? set->shape->of->set : set->shape->of->sql,
+                                        .form = set->expects_one ? FORM_COUNTED : FORM_ONE,
+                                        .params = set->shape->params});
     struct params p = {.count = 0};
     bool well = t != NULL;
 
@@ -238,19 +457,19 @@ static hfd_rc send_read(struct sending *s, struct hfd_known **reads, size_t coun
                         struct hfd_err *err)
 {
     const struct hfd_known *first = reads[0];
-    const enum hfd_pg_form form = first->target != NULL ? HFD_PG_SET_FOLLOW
-                                  : count > 1           ? HFD_PG_SET_READ
-                                                        : HFD_PG_ONE;
+    const enum form form = first->target != NULL ? FORM_SET_FOLLOW
+                           : count > 1           ? FORM_SET_READ
+                                                 : FORM_ONE;
     const struct sent sent = {
         .answer = ROWS, .what = first->sql, .form = form, .reads = reads, .count = count};
-    struct hfd_pg_text *t = hfd_pg_text(
-        s->db, &(struct hfd_pg_source){first->sql, first->target, form, first->shape->params});
+    struct text *t =
+        text_of(s->db, &(struct source){first->sql, first->target, form, first->shape->params});
     struct params p = {.count = 0};
     bool well = t != NULL;
 
-    if (well && form != HFD_PG_ONE)
+    if (well && form != FORM_ONE)
         well = set_read_arrays(s, &sent, &p);
-    for (int i = 0; well && form == HFD_PG_ONE && i < first->shape->params; i++)
+    for (int i = 0; well && form == FORM_ONE && i < first->shape->params; i++)
         well = set_value(s, &p, &first->values[i]);
     if (!well)
         return hfd_fail_nomem(err, "a read of the store");
@@ -396,7 +615,7 @@ static hfd_rc take_followed(struct sending *s, struct hfd_known *follow,
 static hfd_rc take_rows(struct sending *s, const struct sent *sent, const PGresult *r,
                         struct hfd_err *err)
 {
-    const int first = hfd_pg_form_adds_number(sent->form), columns = PQnfields(r) - first;
+    const int first = adds_number(sent->form), columns = PQnfields(r) - first;
     struct hfd_value cells[COLUMNS_MAX];
     hfd_rc rc = HFD_OK;
 
@@ -409,7 +628,7 @@ static hfd_rc take_rows(struct sending *s, const struct sent *sent, const PGresu
             return hfd_fail(err, HFD_CORRUPT, "store: a row of no read");
         for (int c = 0; c < columns; c++)
             cells[c] = cell_of(r, row, c + first);
-        rc = sent->form == HFD_PG_SET_FOLLOW
+        rc = sent->form == FORM_SET_FOLLOW
                  ? take_followed(s, sent->reads[element], cells, columns, err)
                  : hfd_known_add_row(s->burst->knowns, sent->reads[element], cells, columns, err);
     }

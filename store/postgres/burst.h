@@ -11,5 +11,7 @@
 
 /** Sends a burst: hfd_burst_fn of this engine. */
 HFD_MUST_CHECK hfd_rc hfd_pg_burst(struct hfd_db *db, struct hfd_burst *burst, struct hfd_err *err);
+/** Frees the texts of a connection that its bursts were made of. */
+void hfd_pg_texts_free(struct hfd_db *db);
 
 #endif

@@ -4,9 +4,8 @@
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
 #include "store/postgres/fail.h"
-#include "store/postgres/number.h"
 #include "store/postgres/password.h"
-#include "store/postgres/txn.h"
+#include "store/postgres/engine.h"
 
 #include <poll.h>
 #include <unistd.h>

@@ -14,7 +14,7 @@
 #include "store/postgres/array.h"
 #include "store/postgres/roots.h"
 #include "store/postgres/text.h"
-#include "store/postgres/txn.h"
+#include "store/postgres/engine.h"
 #include "store/postgres/value.h"
 
 #include <getopt.h>
@@ -94,7 +94,7 @@ static struct query prototype_reads[] = {
     {NULL, NO_PARAMETER, ""},
 };
 
-/* The forms of store/postgres/burst_text.h. */
+/* The forms of store/postgres/burst.c. */
 #define EACH(columns, rows)                                                                        \
     "SELECT x.n, q.* FROM unnest($1) WITH ORDINALITY AS x(k, n) CROSS JOIN LATERAL"                \
     " (SELECT " columns " FROM " rows " OFFSET 0) AS q"

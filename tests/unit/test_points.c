@@ -1,7 +1,7 @@
 /*
  * Reads of HTTP requests beside a store, at random: they fail, their database's connections end,
  * clients leave, and the server stops. Each result comes once, and each client that waits has its
- * answers. On PostgreSQL another thread makes the reads (store/reader.c), on SQLite the loop.
+ * answers. On PostgreSQL another thread makes the reads (store/store.c), on SQLite the loop.
  */
 #include "driver/base/base.h"
 #include "driver/base/check.h"

@@ -2,8 +2,6 @@
 #include "store/sqlite/conn.h"
 
 #include "driver/base/check.h"
-#include "driver/base/log.h"
-#include "store/sqlite/db_sqlite_int.h"
 #include "store/sqlite/stmt.h"
 
 #include <sqlite3.h>
@@ -96,27 +94,4 @@ void hfd_sqlite_check_owner(const struct hfd_db *db)
 {
     HFD_CHECK_OBJ(db, DB_MAGIC);
     HFD_ASSERT(pthread_equal(db->owner, pthread_self()));
-}
-
-/*
- * SQLite's own words for what the system answered: path, errno, place. Constraint and schema notes
- * would be noise.
- */
-static void on_sqlite_log(void *ctx, int code, const char *text)
-{
-    enum hfd_log_level level = (code & 0xff) == SQLITE_NOTICE ? HFD_LOG_INFO : HFD_LOG_WARN;
-
-    (void)ctx;
-    if (level == HFD_LOG_INFO || find_code(code)->fatal)
-        HFD_LOG(level, "sqlite", HFD_LOG_INT("code", code), HFD_LOG_CSTR("text", text));
-}
-
-void hfd_sqlite_configure(void)
-{
-    /*
-     * Another user of SQLite in the process may have started it before us: then its settings stand;
-     * only speed and log lines are lost.
-     */
-    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* saves a lock around each allocation */
-    (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }

@@ -34,8 +34,6 @@ struct hfd_db {
     void *stop_ctx;
 };
 
-/** Settings of SQLite for the whole process; logging. Call it once, before the first connection. */
-void hfd_sqlite_configure(void);
 /** Asserts that the connection is open and belongs to this thread. */
 void hfd_sqlite_check_owner(const struct hfd_db *db);
 /** Returns true for codes after which the connection must not be used. */

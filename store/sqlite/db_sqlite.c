@@ -21,9 +21,15 @@
     "unix-excl" /* locks for this process alone: the index of the log is plain memory, and tools   \
                    stay out */
 
+/* PRAGMA synchronous as it is set and as it is read back. */
+struct levels {
+    const char *synchronous;
+    const char *synchronous_read_back;
+};
+
 static struct {
     const char *vfs;
-    struct hfd_pragma_levels levels;
+    struct levels levels;
     int checkpoint_frames; /* pages in the log from which tidy copies them into the database */
 } seams = {VFS_DEFAULT, {"FULL", "2"}, 1000};
 
@@ -47,6 +53,129 @@ void hfd_db_set_synchronous(const char *level)
 void hfd_db_set_checkpoint_frames(int frames)
 {
     seams.checkpoint_frames = frames;
+}
+
+/* ---- settings of a connection ---- */
+
+static const char sql_like_cases[] = "SELECT 'a' LIKE 'A'";
+
+/* Reads the first column of the first row; "" where there is none. */
+static hfd_rc pragma_text(struct hfd_db *db, const char *name, char *out, size_t cap,
+                          struct hfd_err *err)
+{
+    char sql[64];
+    sqlite3_stmt *st = NULL;
+    int sqlite;
+
+    out[0] = '\0';
+    (void)snprintf(sql, sizeof(sql), "PRAGMA %s", name);
+    sqlite = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
+    if (sqlite == SQLITE_OK)
+        sqlite = sqlite3_step(st);
+    if (sqlite == SQLITE_ROW) {
+        const unsigned char *text = sqlite3_column_text(st, 0);
+
+        if (text == NULL)
+            sqlite = SQLITE_NOMEM;
+        else
+            (void)snprintf(out, cap, "%s", (const char *)text);
+    }
+    (void)sqlite3_finalize(st);
+    return sqlite == SQLITE_ROW || sqlite == SQLITE_DONE ? HFD_OK
+                                                         : hfd_sqlite_fail(db, sqlite, sql, err);
+}
+
+static hfd_rc pragma_set(struct hfd_db *db, const char *name, const char *value,
+                         struct hfd_err *err)
+{
+    char sql[64];
+
+    (void)snprintf(sql, sizeof(sql), "PRAGMA %s=%s", name, value);
+    return hfd_db_exec(db, sql, err);
+}
+
+static hfd_rc pragma_i64(struct hfd_db *db, const char *name, int64_t *out, struct hfd_err *err)
+{
+    char text[32];
+    hfd_rc rc = pragma_text(db, name, text, sizeof(text), err);
+
+    *out = 0;
+    return rc == HFD_OK ? hfd_parse_i64(hfd_slice_of(text), INT64_MIN, INT64_MAX, out, err) : rc;
+}
+
+#define FOR_WRITER 1u
+#define FOR_READER 2u
+#define FOR_ALL (FOR_WRITER | FOR_READER)
+
+/* clang-format off */
+static const struct pragma {
+    const char *name, *value, *read_back;
+    unsigned modes;
+} pragmas[] = { /* in this order: the change to WAL is itself synced */
+    {"synchronous",        NULL,       NULL,       FOR_ALL}, /* from the seam: FULL */
+    {"journal_mode",       "WAL",      "wal",      FOR_ALL},
+    {"wal_autocheckpoint", "0",        "0",        FOR_ALL}, /* the writer's tidy does it, after the answers, and sees its failures */
+    {"journal_size_limit", "67108864", "67108864", FOR_WRITER}, /* a log that a long reader let grow is cut back to this */
+    {"foreign_keys",       "OFF",      "0",        FOR_ALL},
+    {"temp_store",         "MEMORY",   "2",        FOR_ALL},
+    {"trusted_schema",     "OFF",      "0",        FOR_ALL},
+    {"cell_size_check",    "ON",       "1",        FOR_ALL},
+    {"cache_size",         "-12288",   "-12288",   FOR_WRITER}, /* KiB */
+    {"cache_size",         "-8192",    "-8192",    FOR_READER},
+    {"query_only",         "ON",       "1",        FOR_READER},
+};
+/* clang-format on */
+
+static hfd_rc apply_pragma(struct hfd_db *db, const struct pragma *p, const struct levels *levels,
+                           struct hfd_err *err)
+{
+    const char *value = p->value != NULL ? p->value : levels->synchronous;
+    const char *expected = p->read_back != NULL ? p->read_back : levels->synchronous_read_back;
+    char got[32];
+    hfd_rc rc;
+
+    rc = pragma_set(db, p->name, value, err);
+    if (rc == HFD_OK)
+        rc = pragma_text(db, p->name, got, sizeof(got), err);
+    if (rc == HFD_OK && strcmp(got, expected) != 0)
+        rc = hfd_fail(err, HFD_IO, "store: PRAGMA %s=%s does not hold here: it is %s", p->name,
+                      value, got);
+    return rc;
+}
+
+/*
+ * LIKE tells upper from lower case, as on other engines. The pragma cannot be read back, so its
+ * effect is.
+ */
+static hfd_rc set_like(struct hfd_db *db, struct hfd_err *err)
+{
+    struct hfd_stmt *st = NULL;
+    bool row = false;
+    hfd_rc rc = pragma_set(db, "case_sensitive_like", "ON", err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(db, sql_like_cases, &st, err);
+    if (rc == HFD_OK)
+        rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK && (!row || hfd_stmt_col_i64(st, 0) != 0))
+        rc = hfd_fail(err, HFD_IO, "store: PRAGMA case_sensitive_like=ON does not hold here");
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* Sets what durability and the portable SQL rest on, and reads it back. */
+static hfd_rc pragmas_apply(struct hfd_db *db, const struct levels *levels, struct hfd_err *err)
+{
+    const unsigned mode = db->mode == HFD_DB_WRITER ? FOR_WRITER : FOR_READER;
+
+    for (size_t i = 0; i < sizeof(pragmas) / sizeof(pragmas[0]); i++) {
+        hfd_rc rc =
+            (pragmas[i].modes & mode) != 0 ? apply_pragma(db, &pragmas[i], levels, err) : HFD_OK;
+
+        if (rc != HFD_OK)
+            return rc;
+    }
+    return set_like(db, err);
 }
 
 /* ---- interruption ---- */
@@ -209,7 +338,7 @@ static hfd_rc check_ours(struct hfd_db *db, struct hfd_err *err)
     int64_t objects = 0;
     struct hfd_stmt *st = NULL;
     bool row = false;
-    hfd_rc rc = hfd_pragma_i64(db, "application_id", &id, err);
+    hfd_rc rc = pragma_i64(db, "application_id", &id, err);
 
     if (rc != HFD_OK || id == APPLICATION_ID)
         return rc;
@@ -232,6 +361,30 @@ static int on_log_written(void *ctx, sqlite3 *handle, const char *schema, int fr
     (void)schema;
     db->log_frames = frames;
     return SQLITE_OK;
+}
+
+/*
+ * SQLite's own words for what the system answered: path, errno, place. Constraint and schema notes
+ * would be noise.
+ */
+static void on_sqlite_log(void *ctx, int code, const char *text)
+{
+    enum hfd_log_level level = (code & 0xff) == SQLITE_NOTICE ? HFD_LOG_INFO : HFD_LOG_WARN;
+
+    (void)ctx;
+    if (level == HFD_LOG_INFO || hfd_sqlite_is_fatal(code))
+        HFD_LOG(level, "sqlite", HFD_LOG_INT("code", code), HFD_LOG_CSTR("text", text));
+}
+
+/* Settings of SQLite for the whole process, before the first connection; logging. */
+static void configure_sqlite(void)
+{
+    /*
+     * Another user of SQLite in the process may have started it before us: then its settings stand;
+     * only speed and log lines are lost.
+     */
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); /* saves a lock around each allocation */
+    (void)sqlite3_config(SQLITE_CONFIG_LOG, on_sqlite_log, NULL);
 }
 
 static hfd_rc open_handle(struct hfd_db *db, const char *dir, struct hfd_err *err)
@@ -297,7 +450,7 @@ static hfd_rc open_database(struct hfd_db *db, const char *dir, struct hfd_err *
     if (rc == HFD_BUSY)
         rc = hfd_fail(&why, HFD_CONFLICT, "in use by another program, for example a database tool");
     if (rc == HFD_OK)
-        rc = hfd_pragmas_apply(db, &seams.levels, &why);
+        rc = pragmas_apply(db, &seams.levels, &why);
     if (rc == HFD_OK)
         return HFD_OK;
     said =
@@ -392,7 +545,7 @@ static hfd_rc db_open(const struct hfd_store_place *place, enum hfd_db_mode mode
     *out = NULL;
     if (db == NULL)
         return hfd_fail(err, HFD_NOMEM, "store: out of memory");
-    (void)pthread_once(&once, hfd_sqlite_configure);
+    (void)pthread_once(&once, configure_sqlite);
     db->engine = &hfd_engine_sqlite;
     db->magic = DB_MAGIC;
     db->mode = mode;
@@ -403,7 +556,7 @@ static hfd_rc db_open(const struct hfd_store_place *place, enum hfd_db_mode mode
     } else {
         rc = open_handle(db, place->dir, err);
         if (rc == HFD_OK)
-            rc = hfd_pragmas_apply(db, &seams.levels, err);
+            rc = pragmas_apply(db, &seams.levels, err);
     }
     if (rc == HFD_OK)
         rc = prepare_control(db, err);
@@ -434,7 +587,7 @@ static hfd_rc db_check(struct hfd_db *db, struct hfd_err *err)
 
     hfd_sqlite_check_owner(db);
     rc = db->broken ? hfd_sqlite_fail_broken(db, err)
-                    : hfd_pragma_text(db, "integrity_check(1)", text, sizeof(text), err);
+                    : pragma_text(db, "integrity_check(1)", text, sizeof(text), err);
     if (rc != HFD_OK || strcmp(text, "ok") == 0)
         return rc;
     for (char *c = text; *c != '\0'; c++)
@@ -448,8 +601,7 @@ static hfd_rc db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err 
 {
     hfd_sqlite_check_owner(db);
     *out = 0;
-    return db->broken ? hfd_sqlite_fail_broken(db, err)
-                      : hfd_pragma_i64(db, "user_version", out, err);
+    return db->broken ? hfd_sqlite_fail_broken(db, err) : pragma_i64(db, "user_version", out, err);
 }
 
 static hfd_rc db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
@@ -783,10 +935,10 @@ static hfd_rc db_copy_step(struct hfd_db_copy *c, bool *done, struct hfd_err *er
 static hfd_rc db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
     int64_t pages = 0, page_bytes = 0;
-    hfd_rc rc = hfd_pragma_i64(db, "page_count", &pages, err);
+    hfd_rc rc = pragma_i64(db, "page_count", &pages, err);
 
     if (rc == HFD_OK)
-        rc = hfd_pragma_i64(db, "page_size", &page_bytes, err);
+        rc = pragma_i64(db, "page_size", &page_bytes, err);
     *out = pages * page_bytes;
     return rc;
 }

@@ -107,6 +107,22 @@ static hfd_rc make_input(const struct hfd_ctx *c, const struct ordered *o, struc
     return rc;
 }
 
+/* The value of one label; empty without it, in mem. @return as hfd_labels_given */
+static hfd_rc label_value(hfd_slice labels, const char *key, struct hfd_arena *mem, hfd_slice *out,
+                          struct hfd_err *err)
+{
+    const char *value;
+    json_t *all;
+    hfd_rc rc = hfd_json_parse(labels, &all, err);
+
+    if (rc != HFD_OK)
+        return rc;
+    value = json_string_value(json_object_get(all, key));
+    *out = hfd_arena_dup(mem, hfd_slice_of(value != NULL ? value : ""));
+    json_decref(all);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read labels");
+}
+
 static hfd_rc read_order(const struct hfd_ctx *c, struct hfd_detail *out)
 {
     struct ordered o;
@@ -118,9 +134,9 @@ static hfd_rc read_order(const struct hfd_ctx *c, struct hfd_detail *out)
         out->created_by = o.rows[0].created_by;
         out->updated_by = o.rows[0].updated_by;
     }
-    rc = hfd_label_value(out->item.labels, "app", c->mem, &out->app, c->err);
+    rc = label_value(out->item.labels, "app", c->mem, &out->app, c->err);
     if (rc == HFD_OK)
-        rc = hfd_label_value(out->item.labels, "env", c->mem, &out->env, c->err);
+        rc = label_value(out->item.labels, "env", c->mem, &out->env, c->err);
     return rc == HFD_OK ? make_input(c, &o, out) : rc;
 }
 

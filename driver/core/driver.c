@@ -168,14 +168,6 @@ hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c)
                                 : HFD_OK;
 }
 
-hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
-                     const struct hfd_resource_row *was)
-{
-    const struct hfd_adapter_hooks *hooks = c->driver->hooks;
-
-    return hooks != NULL ? hooks->admit(hooks->ctx, c, call, was) : HFD_OK;
-}
-
 /* A call of the hooks that waits for the commit. */
 struct asked {
     const struct hfd_adapter_hooks *hooks;
@@ -237,21 +229,6 @@ hfd_rc hfd_labels_given(hfd_slice stored, struct hfd_arena *mem, hfd_slice *out,
     (void)json_object_del(labels, HFD_GURESID_LABEL);
     *out = hfd_json_dump_arena(mem, labels);
     json_decref(labels);
-    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read labels");
-}
-
-hfd_rc hfd_label_value(hfd_slice labels, const char *key, struct hfd_arena *mem, hfd_slice *out,
-                       struct hfd_err *err)
-{
-    const char *value;
-    json_t *all;
-    hfd_rc rc = hfd_json_parse(labels, &all, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    value = json_string_value(json_object_get(all, key));
-    *out = hfd_arena_dup(mem, hfd_slice_of(value != NULL ? value : ""));
-    json_decref(all);
     return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read labels");
 }
 

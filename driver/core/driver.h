@@ -173,9 +173,6 @@ static inline struct hfd_fleet_call hfd_ctx_fleet_call(const struct hfd_ctx *c, 
                                    .changes = c->changes};
 }
 
-/** Has the adapter of this program admit an order. @return as hfd_adapter_hooks.admit */
-HFD_MUST_CHECK hfd_rc hfd_ctx_admit(const struct hfd_ctx *c, const struct hfd_call *call,
-                                    const struct hfd_resource_row *was);
 /** Tells the adapter of this program, if there is one, that a resource was ordered or deleted. */
 HFD_MUST_CHECK hfd_rc hfd_ctx_ask_adapter(const struct hfd_ctx *c, hfd_slice guresid);
 
@@ -210,9 +207,6 @@ HFD_MUST_CHECK hfd_rc hfd_guresid_check(hfd_slice text, struct hfd_err *err);
  */
 HFD_MUST_CHECK hfd_rc hfd_labels_given(hfd_slice stored, struct hfd_arena *mem, hfd_slice *out,
                                        struct hfd_err *err);
-/** The value of one label; empty without it, in mem. @return as hfd_labels_given */
-HFD_MUST_CHECK hfd_rc hfd_label_value(hfd_slice labels, const char *key, struct hfd_arena *mem,
-                                      hfd_slice *out, struct hfd_err *err);
 
 #define HFD_IDENTITY_DOMAIN "hyperfleet.local"
 #define HFD_IDENTITY_SYSTEM "system@" HFD_IDENTITY_DOMAIN

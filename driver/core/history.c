@@ -8,27 +8,6 @@
 
 /* ---- history ---- */
 
-hfd_slice hfd_history_word(enum hfd_state from, enum hfd_state to)
-{
-    switch (to) {
-    case HFD_STATE_READY:
-        return HFD_SLICE("ready");
-    case HFD_STATE_FAILED:
-        return HFD_SLICE("failed");
-    case HFD_STATE_DELETING:
-        return HFD_SLICE("delete");
-    case HFD_STATE_CREATING:
-    case HFD_STATE_UPDATING:
-        return from == HFD_STATE_FAILED     ? HFD_SLICE("retry")
-               : from == HFD_STATE_UPDATING ? HFD_SLICE("retarget")
-                                            : HFD_SLICE("update");
-    case HFD_STATE_ABSENT:
-    case HFD_STATE_COUNT:
-        break;
-    }
-    return HFD_SLICE("");
-}
-
 bool hfd_history_begins_instance(hfd_slice what)
 {
     static const char *const words[] = {HFD_HISTORY_CREATE, "update", "retarget", "retry",
@@ -54,33 +33,6 @@ hfd_rc hfd_history_begin(const struct hfd_ctx *c, struct hfd_resource_row *row)
 
     row->instance = row->seq;
     return rc == HFD_OK ? hfd_tombstone_row_delete(c->tx, &subject, c->err) : rc;
-}
-
-hfd_rc hfd_history_add(const struct hfd_ctx *c, struct hfd_resource_row *row,
-                       const struct hfd_history_entry *h)
-{
-    struct hfd_history_row entry = {
-        .seq = row->seq,
-        .about = HFD_ABOUT_RESOURCE,
-        .id = row->guresid,
-        .incarnation = row->incarnation,
-        .at_us = h->at_us,
-        .from = (int)h->from,
-        .to = row->state,
-        .what = h->what,
-        .generation = h->generation,
-        .text = h->text,
-    };
-    hfd_rc rc = HFD_OK;
-
-    if (h->from != HFD_STATE_ABSENT)
-        rc = hfd_history_next_seq(c->tx, &entry.seq, c->err);
-    if (rc != HFD_OK)
-        return rc;
-    if (hfd_history_begins_instance(h->what))
-        row->instance = entry.seq;
-    entry.instance = row->instance;
-    return hfd_history_row_add(c->tx, &entry, HFD_HISTORY_MAX, c->err);
 }
 
 /* An adoption is an entry already, and has the same number. */

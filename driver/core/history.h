@@ -44,13 +44,6 @@ struct hfd_history_entry {
  */
 HFD_MUST_CHECK hfd_rc hfd_history_begin(const struct hfd_ctx *c, struct hfd_resource_row *row);
 
-/**
- * Adds an entry; its state is row->state. An entry that asks for work becomes row->instance; an
- * adoption has row->seq. Thread: writer.
- */
-HFD_MUST_CHECK hfd_rc hfd_history_add(const struct hfd_ctx *c, struct hfd_resource_row *row,
-                                      const struct hfd_history_entry *h);
-
 /** Writes the creation as an entry, before the row changes what it says of it. Thread: writer. */
 HFD_MUST_CHECK hfd_rc hfd_history_keep_creation(const struct hfd_ctx *c,
                                                 const struct hfd_resource_row *row);
@@ -61,9 +54,6 @@ HFD_MUST_CHECK hfd_rc hfd_history_keep_creation(const struct hfd_ctx *c,
  * parts are removed. Thread: writer.
  */
 HFD_MUST_CHECK hfd_rc hfd_history_end(const struct hfd_ctx *c, const struct hfd_resource_row *row);
-
-/** "update", "retarget", "retry", "ready", "failed" or "delete": a resource left a state. */
-hfd_slice hfd_history_word(enum hfd_state from, enum hfd_state to);
 
 /** Returns true for what begins an instance: create, update, retarget, retry, adopted. */
 bool hfd_history_begins_instance(hfd_slice what);

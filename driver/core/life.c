@@ -46,11 +46,6 @@ bool hfd_state_may(enum hfd_state from, enum hfd_state to)
     return (state_next[hfd_state_known((int)from)] & 1u << hfd_state_known((int)to)) != 0;
 }
 
-bool hfd_state_may_adopt(enum hfd_state to)
-{
-    return to == HFD_STATE_CREATING || to == HFD_STATE_UPDATING || to == HFD_STATE_DELETING;
-}
-
 enum hfd_put_action hfd_life_put(enum hfd_state state, bool same)
 {
     return same ? decisions[hfd_state_known((int)state)].same

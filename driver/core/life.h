@@ -36,8 +36,6 @@ const char *hfd_state_name(enum hfd_state s);
 enum hfd_state hfd_state_known(int stored);
 /** True if the arrow exists. No state has one to itself. */
 bool hfd_state_may(enum hfd_state from, enum hfd_state to);
-/** True if a resource without a row can be adopted in this state. */
-bool hfd_state_may_adopt(enum hfd_state to);
 
 enum hfd_put_action {
     HFD_PUT_CREATE,   /* make cluster and nodepools */

@@ -60,11 +60,6 @@ hfd_rc hfd_lookup(const struct hfd_ctx *c, const struct hfd_call *call, struct h
     return rc;
 }
 
-hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f)
-{
-    return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
-}
-
 /* Tells whether a DELETE ended this life of a resource. */
 static hfd_rc was_removed(const struct hfd_ctx *c, hfd_slice guresid, hfd_slice incarnation,
                           bool *out)
@@ -156,6 +151,20 @@ static hfd_rc move_adopted(const struct hfd_ctx *c, enum hfd_op op, const struct
     return rc == HFD_OK ? hfd_resource_move(c, row, &move) : rc;
 }
 
+/* Makes a place-holder part, for what the backend finds by the label of call->guresid. */
+static hfd_rc seek_parts(const struct hfd_ctx *c, const struct hfd_call *call, enum hfd_kind kind,
+                         struct hfd_fleet_row *out)
+{
+    const struct hfd_fleet_call fc = hfd_ctx_fleet_call(c, call->caller);
+    struct hfd_backend_written w;
+    hfd_rc rc = c->driver->backend_ops->seek(c->tx, &fc, kind, &w, c->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    *out = w.row;
+    return hfd_part_record(c, call->guresid, &w);
+}
+
 /* A place-holder row: the backend finds out what HyperFleet has, and the row is updating meanwhile.
  */
 static hfd_rc restore_by_seeking(const struct hfd_ctx *c, const struct hfd_call *call,
@@ -163,7 +172,7 @@ static hfd_rc restore_by_seeking(const struct hfd_ctx *c, const struct hfd_call 
 {
     struct hfd_resource_row *row = &f->row;
     struct hfd_fleet_row fleet;
-    hfd_rc rc = hfd_parts_seek(c, call, f->cookie.kind, &fleet);
+    hfd_rc rc = seek_parts(c, call, f->cookie.kind, &fleet);
 
     if (rc != HFD_OK)
         return rc;
@@ -175,18 +184,29 @@ static hfd_rc restore_by_seeking(const struct hfd_ctx *c, const struct hfd_call 
     return rc == HFD_OK ? hfd_parts_schedule(c, call->guresid, HFD_GOAL_ADOPT) : rc;
 }
 
+/* Makes such an orphan a part, as it is, even while it is being deleted. No orphan: nothing. */
+static hfd_rc adopt_all(const struct hfd_ctx *c, hfd_slice guresid,
+                        const struct hfd_fleet_target *target)
+{
+    struct hfd_backend_written w = {.pending = false};
+    bool ours;
+    hfd_rc rc = hfd_parts_find_orphan(c, guresid, target, &w.row, &ours);
+
+    return rc == HFD_OK && ours ? hfd_part_record(c, guresid, &w) : rc;
+}
+
 static hfd_rc adopt_parts(const struct hfd_ctx *c, const struct hfd_call *call,
                           const struct hfd_cookie *cookie)
 {
     const struct hfd_fleet_target main = main_of(cookie);
     const size_t nodepools = cookie->kind == HFD_KIND_CLUSTER ? cookie->nodepool_count : 0;
-    hfd_rc rc = hfd_parts_adopt(c, call->guresid, &main);
+    hfd_rc rc = adopt_all(c, call->guresid, &main);
 
     for (size_t i = 0; rc == HFD_OK && i < nodepools; i++) {
         const struct hfd_fleet_target target = {.kind = HFD_KIND_NODEPOOL,
                                                 .id = cookie->nodepool_ids[i]};
 
-        rc = hfd_parts_adopt(c, call->guresid, &target);
+        rc = adopt_all(c, call->guresid, &target);
     }
     return rc;
 }
@@ -237,17 +257,6 @@ hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct hfd_call *call, 
     found->exists = rc == HFD_OK;
     found->stored = (enum hfd_state)found->row.state;
     return rc;
-}
-
-hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
-                             struct hfd_found *out)
-{
-    enum hfd_lost lost = HFD_LOST_NOTHING;
-    hfd_rc rc = hfd_lookup(c, call, out);
-
-    if (rc == HFD_OK)
-        rc = hfd_lookup_lost(c, call, out, &lost);
-    return rc == HFD_OK ? hfd_lookup_restore(c, call, lost, out) : rc;
 }
 
 /* ---- objects of an adapter of this program ---- */

@@ -39,10 +39,6 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_lost(const struct hfd_ctx *c, const struct hfd_
 HFD_MUST_CHECK hfd_rc hfd_lookup_restore(const struct hfd_ctx *c, const struct hfd_call *call,
                                          enum hfd_lost lost, struct hfd_found *found);
 
-/** hfd_lookup, and makes a lost row again. */
-HFD_MUST_CHECK hfd_rc hfd_lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
-                                            struct hfd_found *out);
-
 /** The member of a cluster's spec that says: its objects are to be found, and to be deleted. */
 #define HFD_LOST_MEMBER "lost"
 /**
@@ -63,9 +59,6 @@ HFD_MUST_CHECK hfd_rc hfd_lookup_restore_objects(const struct hfd_ctx *c,
  */
 HFD_MUST_CHECK hfd_rc hfd_lookup_ended(const struct hfd_ctx *c, const struct hfd_found *found,
                                        bool *out);
-
-/** A writer goes on with a late resource: records that first. */
-HFD_MUST_CHECK hfd_rc hfd_lookup_record_late(const struct hfd_ctx *c, struct hfd_found *f);
 
 /** True if the path is for resources of another kind. */
 static inline bool hfd_lookup_other_kind(const struct hfd_call *call,

@@ -312,14 +312,6 @@ const struct hfd_part *hfd_parts_main(const struct hfd_parts *parts)
     return parts->count > 0 ? &parts->items[0] : NULL;
 }
 
-bool hfd_parts_any_exists(const struct hfd_parts *parts)
-{
-    for (size_t i = 0; i < parts->count; i++)
-        if (parts->items[i].view.exists)
-            return true;
-    return false;
-}
-
 /* ---- writing ---- */
 
 /* The row of a part that was just written. */
@@ -339,19 +331,6 @@ hfd_rc hfd_part_record(const struct hfd_ctx *c, hfd_slice guresid,
     const struct hfd_part_row part = part_row_of(guresid, w);
 
     return hfd_part_row_put(c->tx, &part, c->err);
-}
-
-hfd_rc hfd_parts_seek(const struct hfd_ctx *c, const struct hfd_call *call, enum hfd_kind kind,
-                      struct hfd_fleet_row *out)
-{
-    const struct hfd_fleet_call fc = hfd_ctx_fleet_call(c, call->caller);
-    struct hfd_backend_written w;
-    hfd_rc rc = c->driver->backend_ops->seek(c->tx, &fc, kind, &w, c->err);
-
-    if (rc != HFD_OK)
-        return rc;
-    *out = w.row;
-    return hfd_part_record(c, call->guresid, &w);
 }
 
 hfd_rc hfd_parts_schedule(const struct hfd_ctx *c, hfd_slice guresid, enum hfd_backend_goal goal)
@@ -395,16 +374,6 @@ hfd_rc hfd_parts_find_orphan(const struct hfd_ctx *c, hfd_slice guresid,
     if (rc == HFD_NOT_FOUND || (rc == HFD_OK && out->kind != target->kind))
         return HFD_OK;
     return rc == HFD_OK ? parts_is_orphan(c, guresid, out, yes) : rc;
-}
-
-hfd_rc hfd_parts_adopt(const struct hfd_ctx *c, hfd_slice guresid,
-                       const struct hfd_fleet_target *target)
-{
-    struct hfd_backend_written w = {.pending = false};
-    bool ours;
-    hfd_rc rc = hfd_parts_find_orphan(c, guresid, target, &w.row, &ours);
-
-    return rc == HFD_OK && ours ? hfd_part_record(c, guresid, &w) : rc;
 }
 
 /* ---- apply ---- */

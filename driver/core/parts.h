@@ -61,7 +61,6 @@ HFD_MUST_CHECK hfd_rc hfd_parts_load_strangers(const struct hfd_ctx *c,
 
 /** The cluster of a resource, or the nodepool of a nodepool resource; NULL = it has no parts. */
 const struct hfd_part *hfd_parts_main(const struct hfd_parts *parts);
-bool hfd_parts_any_exists(const struct hfd_parts *parts);
 
 /**
  * Reads a cluster or nodepool by its id and tells whether it is such an orphan; false as well if
@@ -70,14 +69,6 @@ bool hfd_parts_any_exists(const struct hfd_parts *parts);
 HFD_MUST_CHECK hfd_rc hfd_parts_find_orphan(const struct hfd_ctx *c, hfd_slice guresid,
                                             const struct hfd_fleet_target *target,
                                             struct hfd_fleet_row *out, bool *yes);
-
-/** Makes such an orphan a part, as it is, even while it is being deleted. No orphan: nothing. */
-HFD_MUST_CHECK hfd_rc hfd_parts_adopt(const struct hfd_ctx *c, hfd_slice guresid,
-                                      const struct hfd_fleet_target *target);
-
-/** Makes a place-holder part, for what the backend finds by the label of call->guresid. */
-HFD_MUST_CHECK hfd_rc hfd_parts_seek(const struct hfd_ctx *c, const struct hfd_call *call,
-                                     enum hfd_kind kind, struct hfd_fleet_row *out);
 
 /** Has what was written carried out. Call it once per transaction, after the last write. */
 HFD_MUST_CHECK hfd_rc hfd_parts_schedule(const struct hfd_ctx *c, hfd_slice guresid,

@@ -194,6 +194,18 @@ hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct 
     return f.exists && !hfd_lookup_other_kind(call, &f.row) ? answer_row(&c, &f.row, out) : HFD_OK;
 }
 
+/* hfd_lookup, and makes a lost row again. */
+static hfd_rc lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *call,
+                                struct hfd_found *out)
+{
+    enum hfd_lost lost = HFD_LOST_NOTHING;
+    hfd_rc rc = hfd_lookup(c, call, out);
+
+    if (rc == HFD_OK)
+        rc = hfd_lookup_lost(c, call, out, &lost);
+    return rc == HFD_OK ? hfd_lookup_restore(c, call, lost, out) : rc;
+}
+
 hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call,
                                  struct hfd_answer_doc *out, struct hfd_err *err)
 {
@@ -202,7 +214,7 @@ hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
-    rc = hfd_lookup_or_restore(&c, call, &f);
+    rc = lookup_or_restore(&c, call, &f);
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row))
         return rc;
     return answer_row(&c, &f.row, out);
@@ -361,11 +373,20 @@ struct put {
     bool new_cookie;
 };
 
+/* Has the adapter of this program admit an order. @return as hfd_adapter_hooks.admit */
+static hfd_rc may_be_made(const struct hfd_ctx *c, const struct hfd_call *call,
+                          const struct hfd_resource_row *was)
+{
+    const struct hfd_adapter_hooks *hooks = c->driver->hooks;
+
+    return hooks != NULL ? hooks->admit(hooks->ctx, c, call, was) : HFD_OK;
+}
+
 /* Has the adapter of this program admit the order, and keeps what it needs of it later. */
 static hfd_rc admit(const struct hfd_ctx *c, const struct hfd_call *call,
                     const struct hfd_resource_row *was)
 {
-    hfd_rc rc = hfd_ctx_admit(c, call, was);
+    hfd_rc rc = may_be_made(c, call, was);
 
     if (rc != HFD_OK || c->driver->hooks == NULL)
         return rc;
@@ -530,6 +551,12 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
                     HFD_SLICE_FMT(row->guresid));
 }
 
+/* A writer goes on with a late resource: records that first. */
+static hfd_rc record_late(const struct hfd_ctx *c, struct hfd_found *f)
+{
+    return f->is_late ? hfd_resource_record_move(c, f->stored, &f->row, &f->late) : HFD_OK;
+}
+
 /* A lost row that the backend would have to look for is not restored: a PUT makes it anyway. */
 hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct hfd_answer_doc *out,
                         struct hfd_err *err)
@@ -549,7 +576,7 @@ hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call, struct 
     if (rc == HFD_OK && lost == HFD_LOST_IN_ROWS)
         rc = hfd_lookup_restore(&c, call, lost, &f);
     if (rc == HFD_OK)
-        rc = hfd_lookup_record_late(&c, &f);
+        rc = record_late(&c, &f);
     if (rc != HFD_OK)
         return rc;
     return f.exists ? put_existing(&c, call, &f.row, out) : put_new(&c, call, out);
@@ -604,6 +631,14 @@ static hfd_rc delete_parts(const struct hfd_ctx *c, hfd_slice caller, const stru
     return rc;
 }
 
+static bool any_exists(const struct hfd_parts *parts)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (parts->items[i].view.exists)
+            return true;
+    return false;
+}
+
 /* Writes the row of a deletion that has begun, or removes it if nothing is left to wait for. */
 static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row,
                            struct hfd_answer_doc *out)
@@ -611,7 +646,7 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
     struct hfd_parts parts;
     hfd_rc rc = hfd_parts_load(c, row->guresid, &parts);
 
-    if (rc == HFD_OK && hfd_parts_any_exists(&parts)) {
+    if (rc == HFD_OK && any_exists(&parts)) {
         rc = hfd_judge_waits(c, &parts, row);
         if (rc == HFD_OK)
             rc = hfd_resource_row_put(c->tx, row, c->err);
@@ -665,7 +700,7 @@ static hfd_rc is_refused(const struct hfd_ctx *c, const struct hfd_resource_row 
     if (!hfd_resource_answers_refusal(row, c->now_us))
         return HFD_OK;
     rc = hfd_parts_load(c, row->guresid, &parts);
-    *refused = rc == HFD_OK && hfd_parts_any_exists(&parts);
+    *refused = rc == HFD_OK && any_exists(&parts);
     return rc;
 }
 
@@ -690,7 +725,7 @@ static hfd_rc find_for_delete(const struct hfd_ctx *c, const struct hfd_call *ca
                               struct hfd_found *f)
 {
     bool objects = false;
-    hfd_rc rc = hfd_lookup_or_restore(c, call, f);
+    hfd_rc rc = lookup_or_restore(c, call, f);
 
     if (rc == HFD_OK && !f->exists)
         rc = hfd_lookup_may_have_objects(c, call, f, &objects);
@@ -716,7 +751,7 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     rc = hfd_lookup_ended(&c, &f, &ended);
     if (rc != HFD_OK || ended)
         return rc;
-    rc = hfd_lookup_record_late(&c, &f);
+    rc = record_late(&c, &f);
     if (rc != HFD_OK)
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
@@ -788,7 +823,7 @@ static hfd_rc preview_new(const struct hfd_ctx *c, const struct hfd_call *call,
         .guresid = call->guresid, .type = call->input->type, .kind = call->input->kind};
     bool anew;
 
-    hfd_rc rc = hfd_ctx_admit(c, call, NULL);
+    hfd_rc rc = may_be_made(c, call, NULL);
 
     out->action = "create";
     return rc == HFD_OK ? hfd_parts_preview(c, call, &row, &out->changes, &anew) : rc;
@@ -801,7 +836,7 @@ static hfd_rc preview_change(const struct hfd_ctx *c, const struct hfd_call *cal
     bool anew = false;
 
     if (rc == HFD_OK)
-        rc = hfd_ctx_admit(c, call, row);
+        rc = may_be_made(c, call, row);
     if (rc == HFD_OK)
         rc = hfd_parts_preview(c, call, row, &out->changes, &anew);
     out->action = hfd_op_name(op_of_put(row, anew));

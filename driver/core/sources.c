@@ -116,11 +116,6 @@ static bool names_have(struct hfd_adapter_names names, hfd_slice name)
     return false;
 }
 
-bool hfd_sources_unknown(const struct hfd_ctx *c, enum hfd_kind kind)
-{
-    return c->driver->fleet.required[kind].count == 0 && hfd_driver_is_remote(c->driver);
-}
-
 static struct hfd_source source_of(const struct hfd_source_part *part, hfd_slice app)
 {
     return (struct hfd_source){
@@ -320,21 +315,6 @@ hfd_rc hfd_sources_add_ended(const struct hfd_ctx *c, const struct hfd_ended_que
         rc = add(c, &source, out);
     }
     return rc;
-}
-
-void hfd_sources_count(const struct hfd_sources *sources, struct hfd_status_counts *out)
-{
-    *out = (struct hfd_status_counts){{0}, {0}};
-    for (size_t i = 0; i < sources->count; i++) {
-        const struct hfd_source *s = &sources->items[i];
-
-        if (!s->counted)
-            continue;
-        if (hfd_object_counts_none(&s->counts))
-            hfd_status_count_pseudo(out, &s->verdict);
-        else
-            hfd_status_count_stored(out, &s->verdict, &s->counts);
-    }
 }
 
 /* ---- objects ---- */

@@ -72,12 +72,6 @@ HFD_MUST_CHECK hfd_rc hfd_sources_add_ended(const struct hfd_ctx *c,
                                             const struct hfd_ended_query *query,
                                             struct hfd_sources *out);
 
-/** True if the settings may not name the adapters that decide: a remote's are its own. */
-bool hfd_sources_unknown(const struct hfd_ctx *c, enum hfd_kind kind);
-
-/** The counts of all objects of the sources that decide. */
-void hfd_sources_count(const struct hfd_sources *sources, struct hfd_status_counts *out);
-
 /** One object, while it is read. */
 struct hfd_source_entry {
     const struct hfd_source *source;

@@ -539,6 +539,12 @@ static hfd_rc read_bare(struct asked *a, hfd_slice fleet_id, bool is_main,
     return rc;
 }
 
+/* True if the settings may not name the adapters that decide: a remote's are its own. */
+static bool sources_unknown(const struct hfd_ctx *c, enum hfd_kind kind)
+{
+    return c->driver->fleet.required[kind].count == 0 && hfd_driver_is_remote(c->driver);
+}
+
 /* A part as it stands. One that is gone is in what was kept. */
 static hfd_rc add_part(struct asked *a, hfd_slice fleet_id, struct hfd_source_part part,
                        bool is_main)
@@ -557,18 +563,34 @@ static hfd_rc add_part(struct asked *a, hfd_slice fleet_id, struct hfd_source_pa
     if (part.generation == 0)
         part.generation = row.generation;
     if (is_main)
-        a->waits = hfd_sources_unknown(a->c, row.kind) && !row.ready;
+        a->waits = sources_unknown(a->c, row.kind) && !row.ready;
     return hfd_sources_add_part(a->c, &part, &a->sources);
 }
 
 /* ---- the answer ---- */
+
+/* The counts of all objects of the sources that decide. */
+static void sources_count(const struct hfd_sources *sources, struct hfd_status_counts *out)
+{
+    *out = (struct hfd_status_counts){{0}, {0}};
+    for (size_t i = 0; i < sources->count; i++) {
+        const struct hfd_source *s = &sources->items[i];
+
+        if (!s->counted)
+            continue;
+        if (hfd_object_counts_none(&s->counts))
+            hfd_status_count_pseudo(out, &s->verdict);
+        else
+            hfd_status_count_stored(out, &s->verdict, &s->counts);
+    }
+}
 
 static hfd_rc finish(struct asked *a)
 {
     struct hfd_status_counts deciding;
     hfd_rc rc;
 
-    hfd_sources_count(&a->sources, &deciding);
+    sources_count(&a->sources, &deciding);
     a->view->phase = hfd_status_phase_of(a->life, deciding.rsync);
     if (a->waits && a->view->phase == HFD_PHASE_INSTANTIATED && a->sources.count == 0)
         a->view->phase = HFD_PHASE_INSTANTIATING;

@@ -135,11 +135,17 @@ void hfd_resource_move_copy(struct hfd_resource_row *copy, const struct hfd_move
     copy->fail_message = move->code != NULL ? move->message : HFD_SLICE_NONE;
 }
 
+/* True if a resource without a row can be adopted in this state. */
+static bool may_adopt(enum hfd_state to)
+{
+    return to == HFD_STATE_CREATING || to == HFD_STATE_UPDATING || to == HFD_STATE_DELETING;
+}
+
 /* A state moves to itself when an operation takes the place of another one of its kind. */
 static bool may(enum hfd_state from, const struct hfd_move *move)
 {
     if (move->adopted)
-        return from == HFD_STATE_ABSENT && hfd_state_may_adopt(move->to);
+        return from == HFD_STATE_ABSENT && may_adopt(move->to);
     return from == move->to ? from == HFD_STATE_UPDATING || from == HFD_STATE_DELETING
                             : hfd_state_may(from, move->to);
 }
@@ -161,6 +167,59 @@ static hfd_rc count(const struct hfd_ctx *c, enum hfd_state from, enum hfd_state
                : rc;
 }
 
+/* "update", "retarget", "retry", "ready", "failed" or "delete": a resource left a state. */
+static hfd_slice history_word(enum hfd_state from, enum hfd_state to)
+{
+    switch (to) {
+    case HFD_STATE_READY:
+        return HFD_SLICE("ready");
+    case HFD_STATE_FAILED:
+        return HFD_SLICE("failed");
+    case HFD_STATE_DELETING:
+        return HFD_SLICE("delete");
+    case HFD_STATE_CREATING:
+    case HFD_STATE_UPDATING:
+        return from == HFD_STATE_FAILED     ? HFD_SLICE("retry")
+               : from == HFD_STATE_UPDATING ? HFD_SLICE("retarget")
+                                            : HFD_SLICE("update");
+    case HFD_STATE_ABSENT:
+    case HFD_STATE_COUNT:
+        break;
+    }
+    return HFD_SLICE("");
+}
+
+/*
+ * Adds an entry; its state is row->state. An entry that asks for work becomes row->instance; an
+ * adoption has row->seq. Thread: writer.
+ */
+static hfd_rc add_entry(const struct hfd_ctx *c, struct hfd_resource_row *row,
+                        const struct hfd_history_entry *h)
+{
+    struct hfd_history_row entry = {
+        .seq = row->seq,
+        .about = HFD_ABOUT_RESOURCE,
+        .id = row->guresid,
+        .incarnation = row->incarnation,
+        .at_us = h->at_us,
+        .from = (int)h->from,
+        .to = row->state,
+        .what = h->what,
+        .generation = h->generation,
+        .text = h->text,
+    };
+    hfd_rc rc = HFD_OK;
+
+    if (h->from != HFD_STATE_ABSENT)
+        rc = hfd_history_next_seq(c->tx, &entry.seq, c->err);
+    if (rc != HFD_OK)
+        return rc;
+    if (hfd_history_begins_instance(h->what))
+        row->instance = entry.seq;
+    entry.instance = row->instance;
+    return hfd_history_row_add(c->tx, &entry, HFD_HISTORY_MAX, c->err);
+}
+
 /* The row itself tells the creation, and hfd_history_end the removal. */
 static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
                           struct hfd_resource_row *row, const struct hfd_move *move)
@@ -168,14 +227,14 @@ static hfd_rc add_history(const struct hfd_ctx *c, enum hfd_state from,
     const struct hfd_history_entry h = {
         .from = from,
         .at_us = row->updated_us,
-        .what = move->adopted ? HFD_SLICE("adopted") : hfd_history_word(from, move->to),
+        .what = move->adopted ? HFD_SLICE("adopted") : history_word(from, move->to),
         .generation = move->main != NULL ? move->main->view.generation : 0,
         .text = move->to == HFD_STATE_FAILED ? row->fail_message : HFD_SLICE_NONE,
     };
 
     if (move->to == HFD_STATE_ABSENT || (from == HFD_STATE_ABSENT && !move->adopted))
         return HFD_OK;
-    return hfd_history_add(c, row, &h);
+    return add_entry(c, row, &h);
 }
 
 hfd_rc hfd_resource_record_move(const struct hfd_ctx *c, enum hfd_state from,
@@ -237,7 +296,7 @@ static hfd_rc resource_note_health(const struct hfd_ctx *c, const struct hfd_out
     if (h.text.p == NULL)
         return hfd_fail_nomem(c->err, "note the health of a resource");
     hfd_txn_count(c->tx, hfd_metric_series(HFD_METRIC_HEALTH_CHANGES, HFD_LABELS(word)), 1);
-    rc = hfd_history_add(c, row, &h);
+    rc = add_entry(c, row, &h);
     return rc == HFD_OK ? log_after_commit(c, row, main, &l) : rc;
 }
 

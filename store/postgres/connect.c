@@ -3,9 +3,9 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
+#include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
 #include "store/postgres/password.h"
-#include "store/postgres/engine.h"
 
 #include <poll.h>
 #include <unistd.h>

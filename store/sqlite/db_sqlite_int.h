@@ -14,7 +14,7 @@ void hfd_db_set_vfs(const char *name);
  */
 void hfd_db_set_synchronous(const char *level);
 
-/** From how many pages in the log hfd_sqlite_cleanup works; 1000 in the program. */
+/** From how many pages in the log hfd_db_cleanup works; 1000 in the program. */
 void hfd_db_set_checkpoint_frames(int frames);
 
 #endif

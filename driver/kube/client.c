@@ -1,15 +1,18 @@
 /* See client.h. */
 #include "driver/kube/client.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
+#include "driver/base/http_client.h"
 #include "driver/base/log.h"
+#include "driver/base/metrics.h"
 #include "driver/kube/refusal.h"
-#include "driver/kube/transfer.h"
 
+#define NO_ROUTE "404 page not found"
 #define PATH_MAX_BYTES 8192
 #define HEADERS_MAX_BYTES 65536
 #define STEP_US HFD_US_PER_S
@@ -19,6 +22,21 @@
 #define PAGE_PAUSE_US (HFD_US_PER_S / 5)
 #define METADATA_ONLY                                                                              \
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+struct hfd_kube {
+    unsigned magic;
+#define HFD_KUBE_MAGIC 0x6b756265u
+    struct hfd_kube_config config;  /* its access is the present one */
+    struct hfd_kube_access present; /* of a kubeconfig that was read again; texts live in mem */
+    struct hfd_arena mem;
+    struct stat seen; /* of the kubeconfig, before the last attempt to read it */
+    unsigned era;     /* counts the kubeconfigs that were read */
+    struct hfd_kube_credentials credentials;
+    struct hfd_http_server server; /* without the time of an exchange */
+    struct hfd_http_client *client;
+    bool refused_token; /* the server answered 401: the file may have a new token */
+    atomic_bool stopped, woken, reload;
+};
 
 /* ---- opening ---- */
 
@@ -103,7 +121,11 @@ static hfd_rc read_access(struct hfd_kube *k, struct hfd_err *err)
     return HFD_OK;
 }
 
-void hfd_kube_refresh(struct hfd_kube *k)
+/*
+ * Reads the kubeconfig and the files of credentials again, if they have changed. A file
+ * that cannot be used is logged, and what was read before stays in use.
+ */
+static void refresh(struct hfd_kube *k)
 {
     const bool reload = atomic_exchange(&k->reload, false);
     const char *file = k->config.access->file;
@@ -137,8 +159,136 @@ void hfd_kube_run(struct hfd_kube *k, int64_t wait_us)
 {
     if (atomic_exchange(&k->woken, false))
         wait_us = 0;
-    hfd_kube_refresh(k);
+    refresh(k);
     (void)hfd_http_client_run(k->client, wait_us);
+}
+
+/* ---- one exchange ---- */
+
+/* One HTTP exchange, for calls and watches. Set up to `ctx`; the rest is of the functions below. */
+struct transfer {
+    struct hfd_kube *kube;
+    const char *method; /* "GET", "PATCH", "DELETE" */
+    enum hfd_kube_asked asked;
+    hfd_slice path;           /* with its query; borrowed during start */
+    const char *accept;       /* NULL = application/json */
+    const char *content_type; /* of the body */
+    hfd_slice body;           /* borrowed until the end */
+    int64_t timeout_us;       /* of the whole exchange */
+    /* Takes bytes of a 200 as they come; false ends the exchange. NULL = they become `answer`. */
+    bool (*on_bytes)(void *ctx, hfd_slice bytes);
+    void *ctx;
+
+    bool began, done, counted; /* began: until it is freed */
+    struct hfd_http_server server;
+    struct hfd_http_call call;
+    struct hfd_http_answer answer;
+};
+
+/* Counts a request by its answer. @param status  0 = no whole answer */
+static void count(struct transfer *t, int status)
+{
+    static const char *const classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+    const char *class = status == 0 ? "none" : "other";
+
+    if (status >= 100 && status < 600)
+        class = classes[status / 100 - 1];
+    if (!t->counted)
+        hfd_metric_add(HFD_METRIC_KUBE_REQUESTS, HFD_LABELS(t->method, class), 1);
+    t->counted = true;
+}
+
+/* A stream is counted when it begins. */
+static bool take(void *ctx, hfd_slice piece)
+{
+    struct transfer *t = ctx;
+
+    count(t, 200);
+    return piece.len == 0 || t->on_bytes(t->ctx, piece);
+}
+
+static void finish(void *ctx)
+{
+    struct transfer *t = ctx;
+
+    t->done = true;
+    count(t, t->answer.rc == HFD_OK ? t->answer.status : 0);
+    if (t->answer.status == 401)
+        t->kube->refused_token = true;
+}
+
+/* Ends it, if it is under way, and frees what it has. Accepts one that was never started. */
+static void transfer_fini(struct transfer *t)
+{
+    hfd_http_call_end(&t->call);
+    hfd_http_answer_fini(&t->answer);
+    t->began = false;
+}
+
+/* Sends the request. @return HFD_OK, HFD_NOMEM, HFD_BUSY (stopped) */
+static hfd_rc transfer_start(struct transfer *t, struct hfd_err *err)
+{
+    struct hfd_kube *kube = t->kube;
+
+    HFD_CHECK_OBJ(kube, HFD_KUBE_MAGIC);
+    HFD_ASSERT(!t->began);
+    if (atomic_load(&kube->stopped))
+        return hfd_fail(err, HFD_BUSY, "the client of the Kubernetes API server is stopping");
+    refresh(kube);
+    t->began = true;
+    t->server = kube->server;
+    t->server.timeout_us = t->timeout_us;
+    t->call = (struct hfd_http_call){
+        .server = &t->server,
+        .method = t->method,
+        .url = {kube->config.access->server, t->path},
+        .headers = {{"Accept", hfd_slice_of(t->accept != NULL ? t->accept : "application/json")},
+                    {"Content-Type",
+                     t->body.len > 0 ? hfd_slice_of(t->content_type) : HFD_SLICE_NONE}},
+        .body = t->body,
+        .take = t->on_bytes != NULL ? take : NULL,
+        .done = finish,
+        .ctx = t,
+        .answer = &t->answer,
+    };
+    if (hfd_http_call_start(kube->client, &t->call))
+        return HFD_OK;
+    transfer_fini(t);
+    return hfd_fail_nomem(err, "call a Kubernetes API server");
+}
+
+/* Makes the failure of one that is done and has no whole answer. @return HFD_OK if it has one */
+static hfd_rc transfer_result(const struct transfer *t, struct hfd_err *err)
+{
+    const char *server = t->kube->config.access->server.p;
+    const struct hfd_http_answer *a = &t->answer;
+
+    if (a->refused != NULL)
+        return hfd_fail(err, a->rc, "the API server %.80s: %s", server, a->refused);
+    if (a->rc == HFD_NOMEM)
+        return hfd_fail_nomem(err, "call a Kubernetes API server");
+    if (a->rc == HFD_OK)
+        return HFD_OK;
+    return hfd_fail(err, HFD_TIMEOUT, "the API server %.80s does not answer: %s (%s)", server,
+                    a->meaning != NULL ? a->meaning : "no whole answer", a->detail);
+}
+
+/* Takes the answer of one that is done, whatever it is. @return HFD_OK, HFD_NOMEM */
+static hfd_rc transfer_answer(const struct transfer *t, struct hfd_kube_answer *out,
+                              struct hfd_err *err)
+{
+    const struct hfd_http_answer *a = &t->answer;
+    const hfd_slice body = hfd_buf_slice(&a->body);
+
+    out->status = a->status;
+    out->asked = t->asked;
+    out->retry_after_us = a->retry_after_us;
+    out->empty = body.len == 0;
+    out->no_route = hfd_slice_starts(body, HFD_SLICE(NO_ROUTE));
+    memcpy(out->type, a->type, sizeof(out->type));
+    if (hfd_json_parse(body, &out->doc, NULL) == HFD_NOMEM)
+        return hfd_fail_nomem(err, "read an answer");
+    return HFD_OK;
 }
 
 /* ---- paths ---- */
@@ -191,7 +341,7 @@ void hfd_kube_answer_fini(struct hfd_kube_answer *answer)
 }
 
 /* Sends a request and waits for the end of its answer. Watches go on meanwhile. */
-static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd_kube_answer *out,
+static hfd_rc call(struct transfer *t, struct hfd_buf *path, struct hfd_kube_answer *out,
                    struct hfd_err *err)
 {
     struct hfd_kube *k = t->kube;
@@ -200,7 +350,7 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
     *out = (struct hfd_kube_answer){0};
     t->timeout_us = k->config.timeout_us;
     if (rc == HFD_OK)
-        rc = hfd_kube_transfer_start(t, err);
+        rc = transfer_start(t, err);
     hfd_buf_fini(path);
     while (rc == HFD_OK && !t->done) {
         if (atomic_load(&k->stopped))
@@ -209,17 +359,17 @@ static hfd_rc call(struct hfd_kube_transfer *t, struct hfd_buf *path, struct hfd
             (void)hfd_http_client_run(k->client, STEP_US);
     }
     if (rc == HFD_OK)
-        rc = hfd_kube_transfer_result(t, err);
+        rc = transfer_result(t, err);
     if (rc == HFD_OK)
-        rc = hfd_kube_transfer_answer(t, out, err);
-    hfd_kube_transfer_fini(t);
+        rc = transfer_answer(t, out, err);
+    transfer_fini(t);
     return rc;
 }
 
 hfd_rc hfd_kube_get(struct hfd_kube *k, const struct hfd_kube_object *object,
                     struct hfd_kube_answer *out, struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {.kube = k, .method = "GET", .asked = HFD_KUBE_OBJECT};
+    struct transfer t = {.kube = k, .method = "GET", .asked = HFD_KUBE_OBJECT};
     struct hfd_buf path;
 
     hfd_buf_init(&path, PATH_MAX_BYTES);
@@ -230,10 +380,10 @@ hfd_rc hfd_kube_get(struct hfd_kube *k, const struct hfd_kube_object *object,
 hfd_rc hfd_kube_apply(struct hfd_kube *k, const struct hfd_kube_apply *apply,
                       struct hfd_kube_answer *out, struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {.kube = k,
-                                  .method = "PATCH",
-                                  .content_type = "application/apply-patch+yaml",
-                                  .body = apply->body};
+    struct transfer t = {.kube = k,
+                         .method = "PATCH",
+                         .content_type = "application/apply-patch+yaml",
+                         .body = apply->body};
     struct hfd_buf path;
 
     hfd_buf_init(&path, PATH_MAX_BYTES);
@@ -250,10 +400,10 @@ hfd_rc hfd_kube_apply(struct hfd_kube *k, const struct hfd_kube_apply *apply,
 hfd_rc hfd_kube_delete(struct hfd_kube *k, const struct hfd_kube_object *object, hfd_slice uid,
                        struct hfd_kube_answer *out, struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {.kube = k,
-                                  .method = "DELETE",
-                                  .content_type = "application/json",
-                                  .asked = HFD_KUBE_REMOVAL};
+    struct transfer t = {.kube = k,
+                         .method = "DELETE",
+                         .content_type = "application/json",
+                         .asked = HFD_KUBE_REMOVAL};
     struct hfd_buf path, body;
     hfd_rc rc;
 
@@ -283,10 +433,10 @@ static hfd_rc read_page(struct hfd_kube *k, const struct hfd_kube_list *list, st
                         struct hfd_kube_answer *out, struct hfd_kube_refusal *why,
                         struct hfd_err *err)
 {
-    struct hfd_kube_transfer t = {.kube = k,
-                                  .method = "GET",
-                                  .accept = list->metadata_only ? METADATA_ONLY : NULL,
-                                  .asked = HFD_KUBE_OBJECTS};
+    struct transfer t = {.kube = k,
+                         .method = "GET",
+                         .accept = list->metadata_only ? METADATA_ONLY : NULL,
+                         .asked = HFD_KUBE_OBJECTS};
     const json_t *token;
     struct hfd_buf path;
     hfd_slice after;
@@ -384,4 +534,330 @@ hfd_rc hfd_kube_list(struct hfd_kube *k, const struct hfd_kube_list *list, char 
     }
     hfd_buf_fini(&next);
     return rc;
+}
+
+/* ---- watches ---- */
+
+#define PAGE_LIMIT 500
+#define GRACE_US (30 * HFD_US_PER_S)
+#define SOUND_US (10 * HFD_US_PER_S) /* a stream that ends sooner is a failure, however it ends */
+/* Lines that tell of nothing: real servers send a bookmark a minute. */
+#define IDLE_LINES_MAX 100
+
+struct hfd_kube_watch {
+    unsigned magic;
+#define WATCH_MAGIC 0x77617463u
+    struct hfd_kube *kube;
+    struct hfd_kube_watch_config config;
+    struct transfer stream;
+    struct hfd_buf line;
+    int64_t began_us; /* mono: of the stream */
+    unsigned era;     /* of the kubeconfig that it was opened with */
+    int idle_lines;   /* bookmarks and empty lines of the stream, beyond one a second */
+    const char *why;  /* this side ended the stream; static */
+    bool listed;      /* version is that of what was read */
+    bool expired;     /* begin with a list */
+    bool too_old;     /* the stream's version was: 410 */
+    bool forgiven;    /* that happened once since the last sound stream */
+    char version[64];
+};
+
+enum hfd_kube_event hfd_kube_event_of(const json_t *doc, const json_t **object)
+{
+    static const struct {
+        const char *type;
+        enum hfd_kube_event event;
+    } known[] = {
+        {"ADDED", HFD_KUBE_EVENT_CHANGED}, {"MODIFIED", HFD_KUBE_EVENT_CHANGED},
+        {"DELETED", HFD_KUBE_EVENT_GONE},  {"BOOKMARK", HFD_KUBE_EVENT_BOOKMARK},
+        {"ERROR", HFD_KUBE_EVENT_ERROR},
+    };
+    const char *type = json_string_value(json_object_get(doc, "type"));
+    enum hfd_kube_event event = HFD_KUBE_EVENT_BAD;
+
+    *object = json_object_get(doc, "object");
+    for (size_t i = 0; type != NULL && i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(known[i].type, type) == 0)
+            event = known[i].event;
+    if (*object == NULL)
+        return HFD_KUBE_EVENT_BAD;
+    if (event == HFD_KUBE_EVENT_ERROR &&
+        json_integer_value(json_object_get(*object, "code")) == 410)
+        return HFD_KUBE_EVENT_EXPIRED;
+    return event;
+}
+
+/* ---- the stream ---- */
+
+/* An object without a version leaves the version as it is. */
+static void keep_version(struct hfd_kube_watch *w, const json_t *object)
+{
+    const char *v =
+        json_string_value(json_object_get(json_object_get(object, "metadata"), "resourceVersion"));
+
+    if (v != NULL)
+        (void)snprintf(w->version, sizeof(w->version), "%s", v);
+}
+
+static int64_t age_us(const struct hfd_kube_watch *w)
+{
+    return hfd_clock_mono_us(w->kube->config.clock) - w->began_us;
+}
+
+/* Ends the stream. */
+static bool leave(struct hfd_kube_watch *w, const char *why)
+{
+    w->why = why;
+    w->expired = true;
+    return false;
+}
+
+/* A line without news. A server that sends nothing else is no watch. */
+static bool take_idle_line(struct hfd_kube_watch *w)
+{
+    if (++w->idle_lines <= IDLE_LINES_MAX + age_us(w) / HFD_US_PER_S)
+        return true;
+    return leave(w, "it sends bookmarks or empty lines without end");
+}
+
+/* Returns whether the stream goes on. */
+static bool take_event(struct hfd_kube_watch *w, const json_t *doc)
+{
+    const json_t *object;
+
+    switch (hfd_kube_event_of(doc, &object)) {
+    case HFD_KUBE_EVENT_CHANGED:
+        w->config.on_changed(w->config.ctx, object, false);
+        keep_version(w, object);
+        return true;
+    case HFD_KUBE_EVENT_GONE:
+        w->config.on_changed(w->config.ctx, object, true);
+        keep_version(w, object);
+        return true;
+    case HFD_KUBE_EVENT_BOOKMARK:
+        keep_version(w, object);
+        return take_idle_line(w);
+    case HFD_KUBE_EVENT_EXPIRED:
+        w->too_old = true;
+        return leave(w, "what it would begin with is too old");
+    case HFD_KUBE_EVENT_ERROR:
+        return leave(w, "the API server sent an error");
+    case HFD_KUBE_EVENT_BAD:
+        break;
+    }
+    return leave(w, "a line is no event");
+}
+
+static bool take_line(struct hfd_kube_watch *w)
+{
+    json_t *doc;
+    bool more;
+
+    if (w->line.len == 0)
+        return take_idle_line(w);
+    if (hfd_json_parse(hfd_buf_slice(&w->line), &doc, NULL) != HFD_OK)
+        return leave(w, "a line is no event");
+    more = take_event(w, doc);
+    json_decref(doc);
+    hfd_buf_reset(&w->line);
+    return more;
+}
+
+static bool on_bytes(void *ctx, hfd_slice bytes)
+{
+    struct hfd_kube_watch *w = ctx;
+
+    while (bytes.len > 0) {
+        const char *end = memchr(bytes.p, '\n', bytes.len);
+        const size_t len = end != NULL ? (size_t)(end - bytes.p) : bytes.len;
+
+        hfd_buf_add(&w->line, (hfd_slice){bytes.p, len});
+        if (w->line.rc != HFD_OK)
+            return leave(w, "a line is too long");
+        if (end != NULL && !take_line(w))
+            return false;
+        if (end == NULL)
+            break;
+        bytes = (hfd_slice){end + 1, bytes.len - len - 1};
+    }
+    return true;
+}
+
+static void add_selector(struct hfd_buf *b, const char *selector)
+{
+    hfd_buf_lit(b, "&labelSelector=");
+    for (; *selector != '\0'; selector++) {
+        if (hfd_is_alnum(*selector) || strchr("-_.~", *selector) != NULL)
+            hfd_buf_addc(b, *selector);
+        else
+            hfd_buf_addf(b, "%%%02X", (unsigned char)*selector);
+    }
+}
+
+static hfd_rc open_stream(struct hfd_kube_watch *w, struct hfd_err *err)
+{
+    struct hfd_buf path;
+    hfd_rc rc;
+
+    hfd_buf_init(&path, PATH_MAX_BYTES);
+    hfd_kube_path(&path, &w->config.objects);
+    hfd_buf_addf(&path, "?watch=1&allowWatchBookmarks=true&timeoutSeconds=%lld&resourceVersion=%s",
+                 (long long)w->config.stream_s, w->version);
+    if (w->config.selector != NULL)
+        add_selector(&path, w->config.selector);
+    w->era = w->kube->era;
+    w->began_us = hfd_clock_mono_us(w->kube->config.clock);
+    w->idle_lines = 0;
+    w->why = NULL;
+    w->too_old = false;
+    w->stream = (struct transfer){
+        .kube = w->kube,
+        .method = "GET",
+        .asked = HFD_KUBE_OBJECTS,
+        .timeout_us = w->config.stream_s * HFD_US_PER_S + GRACE_US,
+        .on_bytes = on_bytes,
+        .ctx = w,
+    };
+    hfd_buf_reset(&w->line);
+    rc = hfd_buf_finish(&path, &w->stream.path, err);
+    if (rc == HFD_OK)
+        rc = transfer_start(&w->stream, err);
+    hfd_buf_fini(&path);
+    return rc;
+}
+
+/*
+ * Judges a stream that ended. One that lasted is sound, and the next one begins where it ended. Any
+ * other is a failure: servers that end each stream at once would be asked without a pause.
+ */
+static hfd_rc judge_end(struct hfd_kube_watch *w, struct hfd_err *err)
+{
+    const struct transfer *t = &w->stream;
+    const bool sound = age_us(w) >= SOUND_US;
+    const bool forgive = w->too_old && !w->forgiven;
+
+    w->forgiven = !sound && (w->forgiven || w->too_old);
+    if (w->why == NULL && t->answer.rc != HFD_OK)
+        return transfer_result(t, err);
+    if (sound || forgive)
+        return HFD_OK;
+    if (w->why != NULL)
+        return hfd_fail(err, HFD_TIMEOUT, "the watch was ended: %s", w->why);
+    return hfd_fail(err, HFD_TIMEOUT, "the API server ended the watch after %lld ms (%d, %s)",
+                    (long long)(age_us(w) / 1000), t->answer.status,
+                    t->answer.type[0] != '\0' ? t->answer.type : "no content type");
+}
+
+/* Ends a stream that is done. A status other than 200 becomes the answer. */
+static hfd_rc close_stream(struct hfd_kube_watch *w, struct hfd_kube_answer *answer,
+                           struct hfd_err *err)
+{
+    struct transfer *t = &w->stream;
+    hfd_rc rc = HFD_OK;
+
+    w->too_old = w->too_old || t->answer.status == 410;
+    if (t->answer.rc == HFD_OK && t->answer.status != 200 &&
+        (t->answer.status != 410 || w->forgiven))
+        rc = transfer_answer(t, answer, err);
+    else
+        rc = judge_end(w, err);
+    /* An API server that cannot read the version answers 500: a list gives a new one. */
+    w->expired = w->expired || w->too_old || t->answer.status != 200;
+    transfer_fini(t);
+    return rc;
+}
+
+/* ---- the list ---- */
+
+static bool on_item(void *ctx, const json_t *item)
+{
+    struct hfd_kube_watch *w = ctx;
+
+    w->config.on_changed(w->config.ctx, item, false);
+    return true;
+}
+
+static hfd_rc list(struct hfd_kube_watch *w, struct hfd_kube_answer *answer, struct hfd_err *err)
+{
+    const struct hfd_kube_list query = {.objects = w->config.objects,
+                                        .selector = w->config.selector,
+                                        .metadata_only = true,
+                                        .page_limit = PAGE_LIMIT,
+                                        .on_item = on_item,
+                                        .ctx = w};
+    hfd_rc rc = hfd_kube_list(w->kube, &query, w->version, answer, err);
+    struct hfd_kube_refusal why;
+
+    if (rc != HFD_OK)
+        return rc;
+    hfd_kube_judge(answer, &why);
+    if (why.class != HFD_KUBE_DONE)
+        return HFD_OK;
+    hfd_kube_answer_fini(answer);
+    if (w->version[0] == '\0')
+        return hfd_fail(err, HFD_TIMEOUT, "the API server's list has no resource version");
+    w->listed = true;
+    w->expired = false;
+    return HFD_OK;
+}
+
+/* ---- its life ---- */
+
+hfd_rc hfd_kube_watch_new(struct hfd_kube *kube, const struct hfd_kube_watch_config *config,
+                          struct hfd_kube_watch **out, struct hfd_err *err)
+{
+    struct hfd_kube_watch *w = calloc(1, sizeof(*w));
+
+    *out = w;
+    if (w == NULL)
+        return hfd_fail_nomem(err, "watch objects in Kubernetes");
+    w->magic = WATCH_MAGIC;
+    w->kube = kube;
+    w->config = *config;
+    w->stream.kube = kube;
+    hfd_buf_init(&w->line, kube->config.answer_max_bytes);
+    return HFD_OK;
+}
+
+void hfd_kube_watch_free(struct hfd_kube_watch *w)
+{
+    if (w == NULL)
+        return;
+    HFD_CHECK_OBJ(w, WATCH_MAGIC);
+    transfer_fini(&w->stream);
+    hfd_buf_fini(&w->line);
+    w->magic = 0;
+    free(w);
+}
+
+bool hfd_kube_watch_is_sound(const struct hfd_kube_watch *w)
+{
+    return hfd_kube_watch_is_open(w) && age_us(w) >= SOUND_US;
+}
+
+bool hfd_kube_watch_is_open(const struct hfd_kube_watch *w)
+{
+    return w->stream.began && !w->stream.done;
+}
+
+hfd_rc hfd_kube_watch_step(struct hfd_kube_watch *w, struct hfd_kube_answer *answer,
+                           struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+
+    HFD_CHECK_OBJ(w, WATCH_MAGIC);
+    *answer = (struct hfd_kube_answer){0};
+    if (w->stream.began && w->era != w->kube->era) { /* perhaps of another server */
+        transfer_fini(&w->stream);
+        w->expired = true;
+    }
+    if (hfd_kube_watch_is_open(w))
+        return HFD_OK;
+    if (w->stream.began)
+        rc = close_stream(w, answer, err);
+    if (rc != HFD_OK || answer->status != 0)
+        return rc;
+    if (!w->listed || w->expired)
+        rc = list(w, answer, err);
+    return rc == HFD_OK && answer->status == 0 ? open_stream(w, err) : rc;
 }

@@ -4,7 +4,6 @@
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/base/check.h"
-#include "driver/kube/watch.h"
 
 #define FINALIZER "hypershift.openshift.io/finalizer"
 #define NAME_BYTES 128

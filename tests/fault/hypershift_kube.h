@@ -1,6 +1,6 @@
 /*
  * A Kubernetes API server in memory, for the simulation of the HyperShift adapter. It stands in for
- * driver/kube/client.c and watch.c: it defines their functions. It checks the rules K1 to K4 of
+ * driver/kube/client.c: it defines its functions. It checks the rules K1 to K4 of
  * hypershift_sim.c at each request. Thread: one.
  */
 #ifndef HFD_TESTS_FAULT_HYPERSHIFT_KUBE_H

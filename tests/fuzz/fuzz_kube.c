@@ -8,8 +8,8 @@
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/work.h"
 #include "driver/base/check.h"
+#include "driver/kube/client.h"
 #include "driver/kube/refusal.h"
-#include "driver/kube/watch.h"
 
 static void read_config(hfd_slice text)
 {

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "driver/kube/client.h"
 #include "driver/kube/refusal.h"
-#include "driver/kube/watch.h"
 #include "tests/lib/contains.h"
 #include "tests/lib/tmpdir.h"
 

@@ -13,7 +13,6 @@
 #include "driver/base/thread.h"
 #include "driver/base/trouble.h"
 #include "driver/kube/client.h"
-#include "driver/kube/watch.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -201,6 +201,144 @@ static void hs_seen_each(struct hfd_hs_inventory *seen, hfd_slice place,
     pthread_mutex_unlock(&seen->lock);
 }
 
+/* ---- records: when to visit each cluster and nodepool ---- */
+
+#define BUCKETS 4096u
+
+struct records {
+    struct hfd_hs_record *buckets[BUCKETS];
+};
+
+static struct hfd_hs_record **bucket_of(const struct records *r, hfd_slice id)
+{
+    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % BUCKETS;
+
+    return (struct hfd_hs_record **)(uintptr_t)&r->buckets[at];
+}
+
+/* Frees all records. */
+static void records_fini(struct records *r)
+{
+    for (size_t i = 0; i < BUCKETS; i++) {
+        while (r->buckets[i] != NULL) {
+            struct hfd_hs_record *next = r->buckets[i]->next;
+
+            free(r->buckets[i]);
+            r->buckets[i] = next;
+        }
+    }
+}
+
+/* Finds the record of a cluster or nodepool, or NULL. */
+static struct hfd_hs_record *record_find(const struct records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = *bucket_of(r, id);
+
+    while (record != NULL && !hfd_slice_is(id, record->id))
+        record = record->next;
+    return record;
+}
+
+/* @return NULL: memory is short, or the id is longer than any of ours */
+static struct hfd_hs_record *record_make(struct records *r, const struct hfd_fleet_row *row)
+{
+    struct hfd_hs_record **bucket = bucket_of(r, row->id);
+    struct hfd_hs_record *record;
+
+    if (row->id.len > HFD_HS_ID_MAX || row->owner_id.len > HFD_HS_ID_MAX)
+        return NULL;
+    record = calloc(1, sizeof(*record));
+    if (record == NULL)
+        return NULL;
+    memcpy(record->id, row->id.p, row->id.len);
+    if (row->owner_id.len > 0)
+        memcpy(record->owner_id, row->owner_id.p, row->owner_id.len);
+    record->next = *bucket;
+    *bucket = record;
+    return record;
+}
+
+/*
+ * Finds or makes the record of a row, and has it visited at once if the row is new or changed.
+ * Forgets the row if memory is short: the next scan finds it again.
+ */
+static void record_note(struct records *r, const struct hfd_fleet_row *row)
+{
+    struct hfd_hs_record *record = record_find(r, row->id);
+    const bool deleting = row->deleted_us != 0;
+
+    if (record == NULL)
+        record = record_make(r, row);
+    if (record == NULL)
+        return;
+    if (record->generation != row->generation || record->deleting != deleting) {
+        record->due_us = 0;
+        record->attempts = 0;
+    }
+    record->generation = row->generation;
+    record->deleting = deleting;
+}
+
+/* Frees one record. */
+static void record_remove(struct records *r, struct hfd_hs_record *record)
+{
+    struct hfd_hs_record **at = bucket_of(r, hfd_slice_of(record->id));
+
+    while (*at != record)
+        at = &(*at)->next;
+    *at = record->next;
+    free(record);
+}
+
+/*
+ * Has a cluster or nodepool visited at once, and with a cluster all its nodepools. A record that
+ * was just visited waits for its soonest_us: a stream of events makes few visits.
+ */
+static void records_touch(struct records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = record_find(r, id);
+
+    if (record == NULL)
+        return;
+    record->due_us = record->soonest_us;
+    if (record->owner_id[0] != '\0')
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (record = r->buckets[i]; record != NULL; record = record->next)
+            if (hfd_slice_is(id, record->owner_id))
+                record->due_us = record->soonest_us;
+}
+
+/* As touch, and has the objects applied again: secrets of an order have no generation. */
+static void records_renew(struct records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = record_find(r, id);
+
+    if (record != NULL)
+        record->applied_generation = 0;
+    records_touch(r, id);
+}
+
+/* Has all visited at once. */
+static void records_touch_all(struct records *r)
+{
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct hfd_hs_record *record = r->buckets[i]; record != NULL; record = record->next)
+            record->due_us = 0;
+}
+
+/* The record that is due first, or NULL. */
+static struct hfd_hs_record *records_first(const struct records *r)
+{
+    struct hfd_hs_record *first = NULL;
+
+    for (size_t i = 0; i < BUCKETS; i++)
+        for (struct hfd_hs_record *k = r->buckets[i]; k != NULL; k = k->next)
+            if (first == NULL || k->due_us < first->due_us)
+                first = k;
+    return first;
+}
+
 /* ---- hypershift ---- */
 
 #define EVENT_PAUSE_US (HFD_US_PER_S / 5) /* between two visits of a record for its events */
@@ -238,7 +376,7 @@ struct hfd_hypershift {
     bool failing;               /* the last failure of HyperFleet was logged */
     bool has_fleet, has_server; /* both were reached */
     atomic_int trouble;         /* enum trouble, for other threads */
-    struct hfd_hs_records records;
+    struct records records;
     struct hfd_hs_inventory seen;
     int64_t seen_due_us;
     int64_t look_due_us, scan_due_us;
@@ -291,7 +429,7 @@ static bool note_row(void *ctx, const struct hfd_fleet_row *row)
 {
     struct hfd_hypershift *h = ctx;
 
-    (void)hfd_hs_record_note(&h->records, row);
+    record_note(&h->records, row);
     return !stopping(h);
 }
 
@@ -308,7 +446,7 @@ static void renew_part(void *ctx, hfd_slice fleet_id)
 {
     struct hfd_hypershift *h = ctx;
 
-    hfd_hs_records_renew(&h->records, fleet_id);
+    records_renew(&h->records, fleet_id);
 }
 
 /* Has the parts of resources that were asked for visited at once. */
@@ -358,12 +496,12 @@ static void count_visit(const struct hfd_hypershift *h, enum hfd_step_end end)
 static void renew_tree_of_owner(struct hfd_hypershift *h, const struct hfd_hs_work *w)
 {
     struct hfd_hs_record *owner =
-        w->row.kind == HFD_KIND_NODEPOOL ? hfd_hs_record_find(&h->records, w->row.owner_id) : NULL;
+        w->row.kind == HFD_KIND_NODEPOOL ? record_find(&h->records, w->row.owner_id) : NULL;
 
     if (owner == NULL)
         return;
     owner->tree_due_us = 0;
-    hfd_hs_records_touch(&h->records, w->row.owner_id);
+    records_touch(&h->records, w->row.owner_id);
 }
 
 /* Carries out a visit. @return how its walk ended; STOPPED also if HyperFleet failed */
@@ -375,7 +513,7 @@ static enum hfd_step_end visit(struct hfd_hypershift *h, struct hfd_hs_work *w)
     hfd_rc rc = hfd_hs_work_load(w, hfd_slice_of(w->record->id), &err);
 
     if (rc == HFD_NOT_FOUND) {
-        hfd_hs_record_remove(&h->records, w->record);
+        record_remove(&h->records, w->record);
         w->record = NULL;
         return HFD_STEP_STOPPED;
     }
@@ -458,7 +596,7 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
 static int64_t visit_due(struct hfd_hypershift *h)
 {
     for (;;) {
-        struct hfd_hs_record *record = hfd_hs_records_first(&h->records);
+        struct hfd_hs_record *record = records_first(&h->records);
 
         if (record == NULL)
             return INT64_MAX;
@@ -476,8 +614,7 @@ static void on_changed(void *ctx, const json_t *object, bool gone)
     const hfd_slice pool = hfd_hs_label(object, HFD_HS_LABEL_NODEPOOL);
 
     (void)gone;
-    hfd_hs_records_touch(&h->records,
-                         pool.len > 0 ? pool : hfd_hs_label(object, HFD_HS_LABEL_CLUSTER));
+    records_touch(&h->records, pool.len > 0 ? pool : hfd_hs_label(object, HFD_HS_LABEL_CLUSTER));
 }
 
 static void close_watch(struct hfd_hypershift *h, int64_t retry_after_us, const char *why)
@@ -627,7 +764,7 @@ static void look_at_fleet(struct hfd_hypershift *h)
     take_asked(h);
     if (h->config.fleet->ops->has_gained != NULL &&
         h->config.fleet->ops->has_gained(h->config.fleet->impl))
-        hfd_hs_records_touch_all(&h->records);
+        records_touch_all(&h->records);
     if (now < h->look_due_us && !all)
         return;
     scan_fleet(h, all);
@@ -734,7 +871,7 @@ void hfd_hypershift_free(struct hfd_hypershift *h)
     for (size_t i = 0; i < WATCHES; i++)
         hfd_kube_watch_free(h->watches[i]);
     hfd_kube_close(&h->server.kube);
-    hfd_hs_records_fini(&h->records);
+    records_fini(&h->records);
     hs_seen_fini(&h->seen);
     wipe(&h->pull_secret);
     pthread_mutex_destroy(&h->lock);

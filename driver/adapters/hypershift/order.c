@@ -25,14 +25,6 @@ json_t *hfd_hs_gvk(const struct hfd_kube_type *type)
                      slash != NULL ? slash + 1 : type->group_version, "Kind", type->kind);
 }
 
-/* Names of ours have no dots, which HyperShift would replace. */
-hfd_slice hfd_hs_control_plane_namespace(hfd_slice namespace, hfd_slice cluster_name,
-                                         struct hfd_arena *mem)
-{
-    return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(namespace),
-                            HFD_SLICE_FMT(cluster_name));
-}
-
 /* ---- order ---- */
 
 #define PATH_MAX_BYTES 128

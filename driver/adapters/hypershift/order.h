@@ -35,10 +35,6 @@ extern const struct hfd_kube_type hfd_hs_hosted_clusters, hfd_hs_node_pools, hfd
 /** The kind of an object as EMCO has it: Group, Version, Kind. @return gives; NULL = no memory */
 json_t *hfd_hs_gvk(const struct hfd_kube_type *type);
 
-/** The namespace that HyperShift makes for a control plane. p is NULL if memory is short. */
-hfd_slice hfd_hs_control_plane_namespace(hfd_slice namespace, hfd_slice cluster_name,
-                                         struct hfd_arena *mem);
-
 /** The settings hypershift.*, which hold for orders that say nothing. Texts are borrowed. */
 struct hfd_hs_defaults {
     hfd_slice namespace;

@@ -12,6 +12,176 @@
 
 static const char works[] = "AdapterWorks";
 
+/* ---- data ---- */
+
+/* The part of the data beside objects and outputs. */
+struct progress {
+    int64_t serves;      /* the generation that was reached; 0 = none */
+    int64_t updating_to; /* 0 = no update of what serves is going on */
+    const char *step;    /* "GATE Available", "SYNC Validated"; NULL = complete */
+    const char *message;
+    int percent;
+    const char *rsync; /* EMCO's word for the object: "Applied" */
+};
+
+struct build {
+    bool failed;
+};
+
+static void data_put(struct build *b, json_t *obj, const char *key, json_t *value)
+{
+    if (value == NULL || json_object_set_new(obj, key, value) != 0)
+        b->failed = true;
+}
+
+static void data_copy(struct build *b, json_t *to, const json_t *from, const char *key)
+{
+    const json_t *v = json_object_get(from, key);
+
+    if (v != NULL)
+        data_put(b, to, key, hfd_json_deep_copy(v));
+}
+
+/* The conditions of an object, with what a reader needs of them. */
+static json_t *conditions_of(struct build *b, const json_t *object)
+{
+    static const char *const members[] = {"type", "status", "reason", "message"};
+    const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
+    json_t *list = json_array();
+
+    for (size_t i = 0; list != NULL && i < json_array_size(all); i++) {
+        json_t *one = json_object();
+
+        for (size_t k = 0; one != NULL && k < sizeof(members) / sizeof(members[0]); k++)
+            data_copy(b, one, json_array_get(all, i), members[k]);
+        if (one == NULL || json_array_append_new(list, one) != 0)
+            b->failed = true;
+    }
+    return list;
+}
+
+/* The entry of an object for the status query. */
+static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char *rsync)
+{
+    const struct hfd_hs_object *o = &w->object;
+    const hfd_slice version = hfd_hs_metadata(o->doc, "resourceVersion");
+    json_t *entry = json_object(), *detail;
+
+    if (entry == NULL) {
+        b->failed = true;
+        return NULL;
+    }
+    data_put(b, entry, "GVK", hfd_hs_gvk(o->name.type));
+    data_put(b, entry, "name", json_stringn(o->name.name.p, o->name.name.len));
+    data_put(b, entry, "namespace", json_stringn(o->name.namespace.p, o->name.namespace.len));
+    data_put(b, entry, "rsync-status", json_string(rsync));
+    data_put(b, entry, "present", json_boolean(o->doc != NULL));
+    if (o->doc == NULL)
+        return entry;
+    data_put(b, entry, "resourceVersion",
+             json_stringn(version.p != NULL ? version.p : "", version.len));
+    detail = json_object();
+    data_put(b, entry, "detail", detail);
+    if (!b->failed)
+        data_put(b, detail, "conditions", conditions_of(b, o->doc));
+    if (!b->failed && w->tree != NULL)
+        data_put(b, detail, "tree", json_incref(w->tree));
+    return entry;
+}
+
+static void put_update(struct build *b, json_t *data, const struct progress *p)
+{
+    json_t *update = json_pack("{s:I,s:i,s:s,s:s}", "generation", (json_int_t)p->updating_to,
+                               "progress", p->percent, "step", p->step != NULL ? p->step : "",
+                               "message", p->message != NULL ? p->message : "");
+
+    data_put(b, data, "update", update);
+}
+
+/* Conditions that refuse have a time: it is kept here, over restarts. */
+static void put_refusals(struct build *b, const struct hfd_hs_work *w, json_t *data)
+{
+    if (!w->judged)
+        data_copy(b, data, w->prev_data, "refusals");
+    else if (w->judgement.refusal_count > 0)
+        data_put(b, data, "refusals", hfd_hs_refusals_json(&w->judgement, w->row.generation));
+}
+
+/* Outputs that were not read this time stay as they were reported. */
+static void put_outputs(struct build *b, const struct hfd_hs_work *w, json_t *data,
+                        hfd_slice *secrets)
+{
+    static const char *const members[] = {"endpoint", "version", "cluster_type", "cluster_data",
+                                          "kubeconfig_secret"};
+    const json_t *from = w->outputs != NULL ? w->outputs : w->prev_data;
+    const json_t *plain = json_object_get(w->outputs, "secrets");
+    json_t *redacted, *names = NULL;
+    const char *key;
+    const json_t *value;
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        data_copy(b, data, from, members[i]);
+    *secrets = w->prev_secrets;
+    if (json_object_size(plain) > 0)
+        *secrets = hfd_json_dump_arena(w->mem, plain);
+    if (secrets->p == NULL)
+        b->failed = true;
+    if (secrets->len == 0 || b->failed)
+        return;
+    if (hfd_json_parse(*secrets, &names, NULL) != HFD_OK) {
+        *secrets = HFD_SLICE("");
+        return;
+    }
+    redacted = json_object();
+    json_object_foreach (names, key, value) {
+        data_put(b, redacted, key, json_string("[redacted]"));
+    }
+    json_decref(names);
+    data_put(b, data, "secrets", redacted);
+}
+
+/* Makes the data. @return HFD_OK, HFD_NOMEM */
+static hfd_rc data_make(const struct hfd_hs_work *w, const struct progress *p,
+                        struct hfd_hs_data *out)
+{
+    json_t *doc = json_object(), *objects = json_array();
+    struct build b = {doc == NULL || objects == NULL};
+
+    *out = (struct hfd_hs_data){.secrets = HFD_SLICE("")};
+    if (!b.failed && json_array_append_new(objects, entry_of(&b, w, p->rsync)) != 0)
+        b.failed = true;
+    data_put(&b, doc, "objects", objects);
+    data_put(&b, doc, "progress", json_integer(p->updating_to != 0 ? 100 : p->percent));
+    if (p->serves > 0)
+        data_put(&b, doc, "serves", json_integer(p->serves));
+    if (p->step != NULL && p->updating_to == 0)
+        data_put(&b, doc, "step", json_string(p->step));
+    if (p->updating_to != 0)
+        put_update(&b, doc, p);
+    if (w->row.deleted_us == 0)
+        put_refusals(&b, w, doc);
+    if (w->row.kind == HFD_KIND_CLUSTER)
+        put_outputs(&b, w, doc, &out->secrets);
+    if (!b.failed)
+        out->text = hfd_json_dump_arena(w->mem, doc);
+    hfd_objects_count(doc, &out->objects);
+    json_decref(doc);
+    return !b.failed && out->text.p != NULL ? HFD_OK : HFD_NOMEM;
+}
+
+/* The percent of this step, not below what was reported of the same generation. */
+static int percent_of(const struct hfd_hs_work *w, int64_t generation, int percent)
+{
+    const json_t *update = json_object_get(w->prev_data, "update");
+    json_int_t before = 0;
+
+    if (json_integer_value(json_object_get(update, "generation")) == generation)
+        before = json_integer_value(json_object_get(update, "progress"));
+    else if (w->prev.adapter.len > 0 && w->prev.observed_generation == generation)
+        before = json_integer_value(json_object_get(w->prev_data, "progress"));
+    return before > percent && before <= 100 ? (int)before : percent;
+}
+
 /* ---- what to report ---- */
 
 static int64_t serves_of(const struct hfd_hs_work *w)
@@ -62,7 +232,7 @@ static const char *rsync_word(const struct hfd_hs_work *w, const struct hfd_reco
 
 /* Where what is reported stands: the generation, and whether it serves. */
 static void report_sync(struct hfd_hs_work *w, const struct hfd_reconciled *ended,
-                        struct hfd_hs_report *r, struct hfd_hs_progress *p)
+                        struct hfd_hs_report *r, struct progress *p)
 {
     const bool reached = ended->end == HFD_STEP_DONE;
     const bool down = is_down(w);
@@ -133,7 +303,7 @@ hfd_rc hfd_hs_reports_make(struct hfd_hs_work *w, const struct hfd_reconciled *e
                            struct hfd_hs_reports *out, struct hfd_err *err)
 {
     struct hfd_hs_report *r;
-    struct hfd_hs_progress p = {.step = step_text(w, ended), .rsync = rsync_word(w, ended)};
+    struct progress p = {.step = step_text(w, ended), .rsync = rsync_word(w, ended)};
     const bool fault = ended->end == HFD_STEP_FAULT;
 
     *out = (struct hfd_hs_reports){.count = 0};
@@ -152,12 +322,11 @@ hfd_rc hfd_hs_reports_make(struct hfd_hs_work *w, const struct hfd_reconciled *e
         report_sync(w, ended, r, &p);
     if (r->message == NULL)
         return hfd_fail_nomem(err, "make a report");
-    p.percent = hfd_hs_percent(w, w->row.generation, w->judgement.progress);
+    p.percent = percent_of(w, w->row.generation, w->judgement.progress);
     p.message = w->words;
     if (w->row.deleted_us != 0)
         p.serves = 0;
-    return hfd_hs_data_make(w, &p, &r->data) == HFD_OK ? HFD_OK
-                                                       : hfd_fail_nomem(err, "make a report");
+    return data_make(w, &p, &r->data) == HFD_OK ? HFD_OK : hfd_fail_nomem(err, "make a report");
 }
 
 /* ---- its form ---- */
@@ -370,6 +539,15 @@ static bool take_object(void *arg, const json_t *object)
 
 /* ---- lists ---- */
 
+/* The namespace that HyperShift makes for a control plane. p is NULL if memory is short. */
+/* Names of ours have no dots, which HyperShift would replace. */
+static hfd_slice control_plane_namespace(hfd_slice namespace, hfd_slice cluster_name,
+                                         struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(namespace),
+                            HFD_SLICE_FMT(cluster_name));
+}
+
 /* Lists objects of a type. @return its class; DONE: all of them were given */
 static enum hfd_kube_class list_type(struct tree *t, const struct hfd_kube_type *type,
                                      const char *selector, struct hfd_kube_refusal *why)
@@ -385,8 +563,7 @@ static enum hfd_kube_class list_type(struct tree *t, const struct hfd_kube_type 
     hfd_rc rc;
 
     if (is_part)
-        list.objects.namespace =
-            hfd_hs_control_plane_namespace(namespace, t->w->cluster.name, t->w->mem);
+        list.objects.namespace = control_plane_namespace(namespace, t->w->cluster.name, t->w->mem);
     if (list.objects.namespace.p == NULL)
         return HFD_KUBE_UNREACHABLE;
     t->type = type;

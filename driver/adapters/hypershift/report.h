@@ -5,6 +5,13 @@
 #include "driver/adapters/hypershift/work.h"
 #include "driver/fleet/condition.h"
 
+/** The data of a report, in the memory of the work. */
+struct hfd_hs_data {
+    hfd_slice text;    /* JSON, secrets redacted */
+    hfd_slice secrets; /* JSON, plain; empty = none */
+    struct hfd_object_counts objects;
+};
+
 /** The report of one adapter. Texts and documents are borrowed. */
 struct hfd_hs_report {
     const char *adapter;

@@ -2,10 +2,6 @@
  * One visit of the HyperShift adapter to a cluster or nodepool: what it read from HyperFleet and
  * the API server, and its findings. Thread: the adapter's.
  *
- * The memory of the adapter: when to visit each cluster and nodepool. Thread: the adapter's.
- *
- * The data of a report: progress, objects, outputs. Thread: the adapter's.
- *
  * The outputs of a cluster for its users: its URL, its version, its kubeconfig. Thread: the
  * adapter's.
  */
@@ -159,67 +155,9 @@ void hfd_hs_work_fini(struct hfd_hs_work *work);
 /** Walks over the steps of the resource's kind. */
 struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
 
-#define HFD_HS_BUCKETS 4096u
-
-struct hfd_hs_records {
-    struct hfd_hs_record *buckets[HFD_HS_BUCKETS];
-    size_t count;
-};
-
-/** Frees all records. */
-void hfd_hs_records_fini(struct hfd_hs_records *records);
-
-/** Finds the record of a cluster or nodepool, or NULL. */
-struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *records, hfd_slice id);
-/**
- * Finds or makes the record of a row, and has it visited at once if the row is new or changed.
- * @return NULL: memory is short, or the id is longer than any of ours
- */
-struct hfd_hs_record *hfd_hs_record_note(struct hfd_hs_records *records,
-                                         const struct hfd_fleet_row *row);
-/** Frees one record. */
-void hfd_hs_record_remove(struct hfd_hs_records *records, struct hfd_hs_record *record);
-
-/**
- * Has a cluster or nodepool visited at once, and with a cluster all its nodepools. A record that
- * was just visited waits for its soonest_us: a stream of events makes few visits.
- */
-void hfd_hs_records_touch(struct hfd_hs_records *records, hfd_slice id);
-/** Has all visited at once. */
-void hfd_hs_records_touch_all(struct hfd_hs_records *records);
-/** As touch, and has the objects applied again: secrets of an order have no generation. */
-void hfd_hs_records_renew(struct hfd_hs_records *records, hfd_slice id);
-/** The record that is due first, or NULL. */
-struct hfd_hs_record *hfd_hs_records_first(const struct hfd_hs_records *records);
-
 /** When to visit a resource again after a walk. @param random  any bits */
 int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *work, enum hfd_step_end end, bool watched,
                              uint32_t random);
-
-/** The part of the data beside objects and outputs. */
-struct hfd_hs_progress {
-    int64_t serves;      /* the generation that was reached; 0 = none */
-    int64_t updating_to; /* 0 = no update of what serves is going on */
-    const char *step;    /* "GATE Available", "SYNC Validated"; NULL = complete */
-    const char *message;
-    int percent;
-    const char *rsync; /* EMCO's word for the object: "Applied" */
-};
-
-/** The data of a report, in the memory of the work. */
-struct hfd_hs_data {
-    hfd_slice text;    /* JSON, secrets redacted */
-    hfd_slice secrets; /* JSON, plain; empty = none */
-    struct hfd_object_counts objects;
-};
-
-/** Makes the data. @return HFD_OK, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_hs_data_make(const struct hfd_hs_work *work,
-                                       const struct hfd_hs_progress *progress,
-                                       struct hfd_hs_data *out);
-
-/** The percent of this step, not below what was reported of the same generation. */
-int hfd_hs_percent(const struct hfd_hs_work *work, int64_t generation, int percent);
 
 /**
  * A step: reads the outputs of a HostedCluster that has published them into work->outputs:

@@ -20,26 +20,32 @@
 static const struct {
     const char *from, *to;
 } arrows[] = {
-    {"START", "FIND LOOK MANY_CLUSTERS SEARCH_CLUSTERS ORPHAN_LOOK DONE"},
-    {"FIND", "ASK_OWNER CREATE LOOK DONE"},
-    {"FIND_NAME", "ASK_OWNER LOOK DONE"},
-    {"ASK_OWNER", "DONE"},
-    {"CREATE", "FIND FIND_NAME ASK_OWNER LOOK DONE"},
-    {"LOOK", "START DELETE LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
-    {"DELETE", "START LOOK LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
-    {"LIST_POOLS", "START LOOK DELETE REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
-    {"REPORTS_FIRST", "START DELETE LIST_POOLS LOOK_REST WRITE REPORTS DONE"},
-    {"LOOK_REST", "START DELETE LIST_POOLS REPORTS_FIRST WRITE REPORTS DONE"},
-    {"WRITE", "START LOOK DELETE LIST_POOLS REPORTS_FIRST LOOK_REST REPORTS DONE"},
-    {"REPORTS", "START DELETE LIST_POOLS WRITE DONE"},
-    {"MANY_CLUSTERS", "MANY_POOLS DONE"},
-    {"MANY_POOLS", "DONE"},
-    {"SEARCH_CLUSTERS", "SEARCH_POOLS DONE"},
-    {"SEARCH_POOLS", "DONE"},
-    {"ORPHAN_LOOK", "ORPHAN_DELETE DONE"},
-    {"ORPHAN_DELETE", "ORPHAN_VERIFY DONE"},
-    {"ORPHAN_VERIFY", "DONE"},
-    {"DONE", ""},
+    [HFD_PASS_START] = {"START", "FIND LOOK MANY_CLUSTERS SEARCH_CLUSTERS ORPHAN_LOOK DONE"},
+    [HFD_PASS_FIND] = {"FIND", "ASK_OWNER CREATE LOOK DONE"},
+    [HFD_PASS_FIND_NAME] = {"FIND_NAME", "ASK_OWNER LOOK DONE"},
+    [HFD_PASS_ASK_OWNER] = {"ASK_OWNER", "DONE"},
+    [HFD_PASS_CREATE] = {"CREATE", "FIND FIND_NAME ASK_OWNER LOOK DONE"},
+    [HFD_PASS_LOOK] = {"LOOK",
+                       "START DELETE LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    [HFD_PASS_DELETE] = {"DELETE",
+                         "START LOOK LIST_POOLS REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    [HFD_PASS_LIST_POOLS] = {"LIST_POOLS",
+                             "START LOOK DELETE REPORTS_FIRST LOOK_REST WRITE REPORTS DONE"},
+    [HFD_PASS_REPORTS_FIRST] = {"REPORTS_FIRST",
+                                "START DELETE LIST_POOLS LOOK_REST WRITE REPORTS DONE"},
+    [HFD_PASS_LOOK_REST] = {"LOOK_REST",
+                            "START DELETE LIST_POOLS REPORTS_FIRST WRITE REPORTS DONE"},
+    [HFD_PASS_WRITE] = {"WRITE",
+                        "START LOOK DELETE LIST_POOLS REPORTS_FIRST LOOK_REST REPORTS DONE"},
+    [HFD_PASS_REPORTS] = {"REPORTS", "START DELETE LIST_POOLS WRITE DONE"},
+    [HFD_PASS_MANY_CLUSTERS] = {"MANY_CLUSTERS", "MANY_POOLS DONE"},
+    [HFD_PASS_MANY_POOLS] = {"MANY_POOLS", "DONE"},
+    [HFD_PASS_SEARCH_CLUSTERS] = {"SEARCH_CLUSTERS", "SEARCH_POOLS DONE"},
+    [HFD_PASS_SEARCH_POOLS] = {"SEARCH_POOLS", "DONE"},
+    [HFD_PASS_ORPHAN_LOOK] = {"ORPHAN_LOOK", "ORPHAN_DELETE DONE"},
+    [HFD_PASS_ORPHAN_DELETE] = {"ORPHAN_DELETE", "ORPHAN_VERIFY DONE"},
+    [HFD_PASS_ORPHAN_VERIFY] = {"ORPHAN_VERIFY", "DONE"},
+    [HFD_PASS_DONE] = {"DONE", ""},
 };
 
 static bool has_word(const char *words, const char *word)
@@ -60,9 +66,8 @@ static void arrows_are_those_of_the_diagram(void **state)
     (void)state;
     assert_int_equal(sizeof(arrows) / sizeof(arrows[0]), HFD_PASS_PHASE_COUNT);
     for (int from = 0; from < HFD_PASS_PHASE_COUNT; from++) {
-        assert_string_equal(hfd_pass_phase_name((enum hfd_pass_phase)from), arrows[from].from);
         for (int to = 0; to < HFD_PASS_PHASE_COUNT; to++) {
-            const char *name = hfd_pass_phase_name((enum hfd_pass_phase)to);
+            const char *name = arrows[to].from;
             const bool may = hfd_pass_may_move((enum hfd_pass_phase)from, (enum hfd_pass_phase)to);
 
             if (may != has_word(arrows[from].to, name))

@@ -5,21 +5,265 @@
 #include "driver/backend/remote/orphans.h"
 #include "driver/backend/remote/work.h"
 #include "driver/base/check.h"
+#include "driver/base/foreign.h"
+#include "driver/base/log.h"
+#include "driver/base/peer.h"
+#include "driver/base/rng.h"
 #include "driver/fleet/fleet.h"
 
-/* A pass reads at most this number of pages of one list. */
-#define TAKE_PAGES_MAX 200
+#include <stdarg.h>
+#include <stdio.h>
 
-/* A page of clusters or nodepools, without those that cannot be read. */
-struct take_docs {
-    struct hfd_wire_resource *docs;
-    size_t count;
-    bool last;
-};
+/*
+ * Sentences that an app developer or an operator reads. A message of a failed operation is whole
+ * sentences. A trouble is part of the message of a deadline: it has no full stop. The result has
+ * no p if memory is short.
+ */
 
-static void take_restart_list(struct hfd_take *t);
+/* It has our label, but not this server's. @param owner  the server that made it; empty = none */
+static hfd_slice words_other_server(const struct hfd_take *t, const struct hfd_pass_part *part,
+                                    hfd_slice id, hfd_slice owner)
+{
+    if (owner.len == 0)
+        return hfd_arena_printf(
+            t->mem,
+            "HyperFleet's %s %.*s has the label " HFD_GURESID_LABEL
+            " of this resource, but no " HFD_OWNER_LABEL
+            ", so this server did not make it. The platform's operator has to "
+            "delete it in HyperFleet, or to give it to this server with " HFD_OWNER_LABEL
+            " '%.*s'; then deploy again.",
+            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id), HFD_SLICE_FMT(t->policy->owner));
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet's %s %.*s belongs to another server of this driver "
+                            "(" HFD_OWNER_LABEL
+                            " is '%.*s'): delete it there, or use another name and resource.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id),
+                            HFD_SLICE_FMT(hfd_arena_show(t->mem, owner, 63)));
+}
 
-/* Notes about parts, made while an answer is taken. Thread: writer. */
+/* The name belongs to a HyperFleet resource that is not of this driver resource. */
+static hfd_slice words_name_taken(const struct hfd_take *t, const struct hfd_pass_part *part,
+                                  hfd_slice id)
+{
+    return hfd_arena_printf(t->mem,
+                            "The name '%.*s' is taken by HyperFleet's %s %.*s, which is not of "
+                            "this resource. Choose another name and deploy again, or delete the "
+                            "resource.",
+                            HFD_SLICE_FMT(part->fleet.name), hfd_kind_word(part->row.kind),
+                            HFD_SLICE_FMT(id));
+}
+
+static hfd_slice words_invalid(const struct hfd_take *t, const struct hfd_pass_part *part)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet refused %s '%.*s' (it answered %d%s%.*s). Correct the "
+                            "input and deploy again, or delete the resource.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(part->row.name),
+                            t->answer->status, t->problem.words.len > 0 ? ": " : "",
+                            HFD_SLICE_FMT(t->problem.words));
+}
+
+/* This HyperFleet has no PATCH or DELETE. */
+static hfd_slice words_unable(const struct hfd_take *t, const struct hfd_pass_part *part)
+{
+    const bool deleting = t->request->method == HFD_REMOTE_DELETE;
+    const char *kind = hfd_kind_word(part->row.kind);
+
+    return hfd_arena_printf(
+        t->mem,
+        "This HyperFleet cannot %s %ss (it answered %d to %s): its version is "
+        "too old for that. "
+        "The platform's operator has to %s %s '%.*s' (%.*s) in HyperFleet, or to "
+        "upgrade it; "
+        "then %s again.",
+        deleting ? "delete" : "change", kind, t->answer->status, deleting ? "DELETE" : "PATCH",
+        deleting ? "remove" : "change", kind, HFD_SLICE_FMT(part->row.name),
+        HFD_SLICE_FMT(part->row.fleet_id), deleting ? "delete" : "deploy");
+}
+
+static hfd_slice words_credentials(const struct hfd_take *t)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet refused the driver's credentials (it answered %d). The "
+                            "platform's operator has to renew them; then deploy again.",
+                            t->answer->status);
+}
+
+static hfd_slice words_no_cluster(const struct hfd_take *t, hfd_slice cluster_id)
+{
+    return hfd_arena_printf(t->mem,
+                            "There is no cluster '%.*s' in HyperFleet, or it is being deleted. "
+                            "Correct the input and deploy again, or delete the resource.",
+                            HFD_SLICE_FMT(cluster_id));
+}
+
+hfd_slice hfd_words_answer(const struct hfd_take *t)
+{
+    const struct hfd_remote_answer *a = t->answer;
+
+    if (!a->arrived)
+        return hfd_arena_printf(t->mem, "HyperFleet gave no answer: %s",
+                                a->failure != NULL ? a->failure : "unknown");
+    if (t->verdict == HFD_ON_FOREIGN) {
+        char what[160];
+
+        hfd_peer_describe(
+            &(struct hfd_peer_foreign){"HyperFleet's", a->status, a->type, a->body.len == 0}, what,
+            sizeof(what));
+        return hfd_arena_dup(t->mem, hfd_slice_of(what));
+    }
+    if (t->verdict == HFD_ON_WRONG)
+        return hfd_arena_printf(
+            t->mem, "there is no HyperFleet at the configured address (it answered %d)", a->status);
+    if (t->verdict == HFD_ON_REFUSED)
+        return hfd_arena_printf(
+            t->mem, "HyperFleet refused the driver's credentials (it answered %d)", a->status);
+    if (a->status >= 200 && a->status <= 299)
+        return hfd_arena_printf(
+            t->mem, "HyperFleet answered %d with a document that cannot be read", a->status);
+    if (t->problem.words.len > 0)
+        return hfd_arena_printf(t->mem, "HyperFleet answered %d: %.*s", a->status,
+                                HFD_SLICE_FMT(t->problem.words));
+    return hfd_arena_printf(t->mem, "HyperFleet answered %d", a->status);
+}
+
+/* ---- when work is due again ---- */
+
+#define TROUBLE_MAX_BYTES 240
+/* After its deadline, a resource is looked at after each twentieth of its operation's age. */
+#define LATE_SHARE 20
+
+/* 0 or more, less than the bound. */
+static int64_t random_below(const struct hfd_remote_policy *policy, int64_t bound)
+{
+    uint64_t v;
+
+    hfd_rng_bytes(policy->rng, &v, sizeof(v));
+    return bound > 0 ? (int64_t)(v % (uint64_t)bound) : 0;
+}
+
+int64_t hfd_due_jitter_us(const struct hfd_remote_policy *policy, int64_t interval_us)
+{
+    return interval_us - random_below(policy, interval_us / 10);
+}
+
+int64_t hfd_due_backoff_us(const struct hfd_remote_policy *policy, int64_t tries,
+                           const struct hfd_remote_answer *answer)
+{
+    int64_t delay_us = policy->retry_min_us;
+
+    for (int64_t i = 1; i < tries && delay_us < policy->retry_max_us; i++)
+        delay_us *= 2;
+    delay_us = delay_us < policy->retry_max_us ? delay_us : policy->retry_max_us;
+    delay_us -= random_below(policy, delay_us / 2);
+    return delay_us > answer->retry_after_us ? delay_us : answer->retry_after_us;
+}
+
+/* Returns whether no operation is in progress: the resource is only observed. */
+static bool due_is_settled(const struct hfd_pass_rows *rows)
+{
+    if (rows->remote.goal == HFD_GOAL_OBSERVE)
+        return true;
+    if (rows->remote.goal != HFD_GOAL_MAKE)
+        return false;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct hfd_pass_part *p = &rows->parts[i];
+
+        if (p->row.leaving ? p->exists
+                           : !p->exists || p->row.pending || !p->fleet.ready ||
+                                 p->fleet.generation < p->row.generation)
+            return false;
+    }
+    return true;
+}
+
+/* How the resource is observed: as settled, with others by lists, or by a pass of its own. */
+static enum hfd_watched due_watched(const struct hfd_pass_rows *rows)
+{
+    if (due_is_settled(rows))
+        return HFD_WATCHED_IDLY;
+    if (rows->remote.goal != HFD_GOAL_MAKE && rows->remote.goal != HFD_GOAL_DELETE)
+        return HFD_WATCHED_NOT;
+    for (size_t i = 0; i < rows->count; i++)
+        if (rows->parts[i].exists &&
+            (rows->parts[i].row.pending || !hfd_backend_id_is_given(rows->parts[i].row.fleet_id)))
+            return HFD_WATCHED_NOT;
+    return HFD_WATCHED_CLOSELY;
+}
+
+int64_t hfd_due_late_us(const struct hfd_take *t, int64_t since_us)
+{
+    int64_t late_us = (t->now_us - since_us) / LATE_SHARE;
+
+    late_us = late_us > t->policy->watch_us ? late_us : t->policy->watch_us;
+    return hfd_due_jitter_us(t->policy,
+                             late_us < t->policy->idle_us ? late_us : t->policy->idle_us);
+}
+
+/* The time to the next pass after one that came to its end. */
+static int64_t due_interval_us(const struct hfd_take *t)
+{
+    const struct hfd_resource_row *res = &t->rows.res;
+
+    if (due_is_settled(&t->rows))
+        return hfd_due_jitter_us(t->policy, t->policy->idle_us);
+    if (t->now_us < res->op_deadline_us)
+        return hfd_due_jitter_us(t->policy, t->policy->watch_us);
+    return hfd_due_late_us(t, res->op_started_us);
+}
+
+bool hfd_due_cannot_list(const struct hfd_take *t)
+{
+    const int status = t->answer->status;
+
+    return t->verdict == HFD_ON_MISSING || (t->answer->arrived && t->verdict != HFD_ON_FOREIGN &&
+                                            (status == 400 || status == 405 || status == 501));
+}
+
+/* Retry-After never puts off the last try behind the deadline of an operation. */
+static int64_t before_deadline_us(const struct hfd_take *t, int64_t due_us)
+{
+    const int64_t last_us = t->rows.res.op_deadline_us - t->policy->retry_min_us;
+
+    return t->answer->retry_after_us > 0 && last_us > t->now_us && due_us > last_us ? last_us
+                                                                                    : due_us;
+}
+
+hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
+{
+    char words[TROUBLE_MAX_BYTES];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    hfd_foreign_drop_halves(words);
+    t->rows.remote.error = hfd_arena_show(t->mem, hfd_slice_of(words), sizeof(words));
+    if (t->rows.remote.error.p == NULL)
+        return hfd_fail_nomem(err, "take HyperFleet's answer");
+    t->failed = true;
+    hfd_pass_end(t->m);
+    t->rows.remote.tries++;
+    t->rows.remote.watched = due_is_settled(&t->rows) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
+    t->rows.remote.due_us = before_deadline_us(
+        t, t->now_us + hfd_due_backoff_us(t->policy, t->rows.remote.tries, t->answer));
+    /* The thread logs answers that are not HyperFleet's. This one is, and cannot be used. */
+    if (t->rows.remote.tries == 1 && hfd_remote_health_of(t->answer) == HFD_REMOTE_WELL)
+        HFD_LOG(HFD_LOG_WARN, "unusable answer of the remote HyperFleet; will ask again",
+                HFD_LOG_STR("guresid", t->rows.remote.guresid),
+                HFD_LOG_STR("failure", t->rows.remote.error));
+    return HFD_OK;
+}
+
+hfd_rc hfd_due_later_by_answer(struct hfd_take *t, struct hfd_err *err)
+{
+    const hfd_slice words = hfd_words_answer(t);
+
+    return words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words))
+                           : hfd_fail_nomem(err, "take HyperFleet's answer");
+}
+
+/* ---- notes about parts, made while an answer is taken ---- */
 
 /* Notes a fact about a part. @return HFD_OK, HFD_NOMEM */
 static hfd_rc take_note(struct hfd_take *t, hfd_slice fleet_id, enum hfd_part_fact fact,
@@ -48,11 +292,7 @@ static hfd_rc take_forget(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err
     return entry->fleet_id.p != NULL ? HFD_OK : hfd_fail_nomem(err, "take HyperFleet's answer");
 }
 
-/*
- * The remote contradicts what was seen of the part: as take_forget, but fails the pass if that
- * happens too often. @return HFD_OK, HFD_NOMEM
- */
-static hfd_rc take_look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err)
+hfd_rc hfd_take_look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd_err *err)
 {
     if (++t->m->looks_again <= HFD_PASS_LOOKS_AGAIN_MAX)
         return take_forget(t, fleet_id, err);
@@ -60,53 +300,99 @@ static hfd_rc take_look_again(struct hfd_take *t, hfd_slice fleet_id, struct hfd
                          HFD_SLICE_FMT(fleet_id), t->answer->status);
 }
 
-bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t pages_max)
+/* ---- operations that cannot be carried out ---- */
+
+#define REFUSALS_MAX 3
+
+/* Takes back deleted_us of parts that are not going to be deleted. */
+static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
 {
-    struct hfd_pass_list *list = hfd_pass_list(t->m);
-    bool last;
+    hfd_rc rc = HFD_OK;
 
-    list->count += (int64_t)page->count;
-    last = page->count == 0 || (page->total >= 0 && list->count >= page->total) ||
-           list->page + 1 >= pages_max;
-    list->page++;
-    if (last)
-        take_restart_list(t);
-    return last;
-}
+    for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++) {
+        struct hfd_pass_part *p = &t->rows.parts[i];
+        const struct hfd_seen_part *seen = hfd_pass_seen(t->m, p->row.fleet_id);
+        struct hfd_fleet_row other;
 
-/* The list of the present phase begins anew. */
-static void take_restart_list(struct hfd_take *t)
-{
-    struct hfd_pass_list *list = hfd_pass_list(t->m);
-
-    list->page = 0;
-    list->count = 0;
-}
-
-/* Reads the answer as a page, and counts it. Fails the pass if it is not a list. */
-static hfd_rc take_docs(struct hfd_take *t, enum hfd_kind kind, struct take_docs *out,
-                        struct hfd_err *err)
-{
-    struct hfd_wire_page page;
-    struct hfd_err why;
-
-    *out = (struct take_docs){.last = true};
-    if (hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
-        return hfd_due_later(t, err, HFD_WORDS_NO_LIST);
-    out->docs = hfd_arena_array(t->mem, page.count + 1, sizeof(*out->docs));
-    if (out->docs == NULL)
-        return hfd_fail_nomem(err, "take HyperFleet's list");
-    for (size_t i = 0; i < page.count; i++) {
-        const hfd_rc rc = hfd_wire_resource_read(json_array_get(page.items, i), kind, t->mem,
-                                                 &out->docs[out->count], &why);
-
-        if (rc == HFD_NOMEM)
-            return hfd_fail_nomem(err, "take HyperFleet's list");
-        out->count += rc == HFD_OK;
+        if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
+            continue;
+        rc = hfd_fleet_row_by_name(
+            t->tx, &(struct hfd_fleet_name){p->fleet.kind, p->fleet.owner_id, p->fleet.name},
+            t->mem, &other, err);
+        if (rc == HFD_OK)
+            continue; /* another resource has its name now */
+        if (rc != HFD_NOT_FOUND)
+            return rc;
+        p->fleet.deleted_us = 0;
+        p->fleet.deleted_by = HFD_SLICE_NONE;
+        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
     }
-    out->last = hfd_take_page(t, &page, TAKE_PAGES_MAX);
-    return HFD_OK;
+    return rc;
 }
+
+hfd_rc hfd_refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
+{
+    const hfd_slice guresid = t->rows.res.guresid;
+    hfd_rc rc;
+
+    if (message.p != NULL)
+        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message),
+                                   HFD_SLICE_FMT(guresid));
+    if (message.p == NULL)
+        return hfd_fail_nomem(err, "refuse an operation");
+    hfd_pass_end(t->m);
+    if (t->rows.remote.goal == HFD_GOAL_OBSERVE)
+        return HFD_OK;
+    t->rows.remote.goal = HFD_GOAL_OBSERVE;
+    rc = restore(t, err);
+    if (rc == HFD_OK)
+        rc = t->policy->on_refused(
+            t->policy->observer, t->tx,
+            &(struct hfd_fleet_call){.fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem},
+            &(struct hfd_refusal){guresid, code, message}, err);
+    return rc;
+}
+
+hfd_rc hfd_refuse_taken(struct hfd_take *t, const struct hfd_pass_part *part, hfd_slice id,
+                        hfd_slice made_by, struct hfd_err *err)
+{
+    const bool other_server = made_by.p != NULL && !hfd_slice_eq(made_by, t->policy->owner);
+
+    return hfd_refuse(t, "RES-101",
+                      other_server ? words_other_server(t, part, id, made_by)
+                                   : words_name_taken(t, part, id),
+                      err);
+}
+
+static hfd_rc refuse_invalid(struct hfd_take *t, const struct hfd_pass_part *part,
+                             struct hfd_err *err)
+{
+    return hfd_refuse(t, "RES-101", words_invalid(t, part), err);
+}
+
+static hfd_rc refuse_unable(struct hfd_take *t, const struct hfd_pass_part *part,
+                            struct hfd_err *err)
+{
+    return hfd_refuse(t, "RES-104", words_unable(t, part), err);
+}
+
+/* The answer is 401 or 403. Tries again later; refuses the operation after some in a row. */
+static hfd_rc refuse_credentials(struct hfd_take *t, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    t->rows.remote.refusals++;
+    rc = hfd_due_later_by_answer(t, err);
+    if (rc != HFD_OK || t->rows.remote.refusals < REFUSALS_MAX ||
+        (t->rows.remote.goal != HFD_GOAL_MAKE && t->rows.remote.goal != HFD_GOAL_ADOPT))
+        return rc;
+    /* A ready resource stays ready: it needs nothing until there is a new token. */
+    if (due_is_settled(&t->rows))
+        return HFD_OK;
+    return hfd_refuse(t, "RES-103", words_credentials(t), err);
+}
+
+/* ---- long lists ---- */
 
 enum hfd_kind hfd_take_kind(const struct hfd_take *t)
 {
@@ -208,7 +494,7 @@ static hfd_rc take_many(struct hfd_take *t, struct hfd_err *err)
     if (t->verdict != HFD_ON_WELL || hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
         page = (struct hfd_wire_page){.total = 0}; /* as a list that shows none */
     rc = hfd_take_items(t, &page, take_item, err);
-    if (rc != HFD_OK || !hfd_take_page(t, &page, TAKE_PAGES_MAX))
+    if (rc != HFD_OK || !hfd_take_page(t, &page, HFD_TAKE_PAGES_MAX))
         return rc;
     if (t->m->phase == HFD_PASS_MANY_CLUSTERS) {
         hfd_pass_move(t->m, HFD_PASS_MANY_POOLS);
@@ -216,228 +502,6 @@ static hfd_rc take_many(struct hfd_take *t, struct hfd_err *err)
     }
     hfd_pass_end(t->m);
     return hfd_remote_row_unwatch(t->tx, t->m->began_us, err);
-}
-
-/* Answers to FIND, FIND_NAME and LIST_POOLS. Thread: writer, inside a transaction function. */
-
-/* ---- by label ---- */
-
-/* The documents of a page that are ours. */
-struct found {
-    const struct hfd_wire_resource *live;    /* ours; one of that name if there are several */
-    const struct hfd_wire_resource *leaving; /* ours, and being deleted */
-};
-
-static hfd_rc note_foreign(struct hfd_take *t, const struct hfd_wire_resource *doc,
-                           struct hfd_err *err)
-{
-    t->m->find.foreign = hfd_arena_dup(&t->pass->mem, doc->id);
-    t->m->find.foreign_owner = hfd_arena_dup(&t->pass->mem, doc->made_by);
-    return t->m->find.foreign.p != NULL && t->m->find.foreign_owner.p != NULL
-               ? HFD_OK
-               : hfd_fail_nomem(err, "take HyperFleet's list");
-}
-
-static hfd_rc find_ours(struct hfd_take *t, const struct take_docs *page, struct found *out,
-                        struct hfd_err *err)
-{
-    const struct hfd_pass_part *own = hfd_pass_own(&t->rows);
-    hfd_rc rc = HFD_OK;
-
-    *out = (struct found){.live = NULL};
-    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
-        const struct hfd_wire_resource *doc = &page->docs[i];
-        const bool foreign = hfd_adopt_is_foreign(t, doc);
-
-        if (!hfd_adopt_is_ours(t, doc))
-            continue;
-        if (doc->deleting)
-            out->leaving = foreign ? out->leaving : doc;
-        else if (foreign)
-            rc = note_foreign(t, doc, err);
-        else if (out->live == NULL || hfd_slice_eq(doc->name, own->fleet.name))
-            out->live = doc;
-    }
-    return rc;
-}
-
-/* A deletion whose own part was not found. @param leaving  what is being deleted, or NULL */
-static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resource *leaving,
-                                struct hfd_err *err)
-{
-    const bool unsure = hfd_creation_is_unsure(t);
-
-    if (!unsure && leaving != NULL) /* the row was lost: follow the deletion to its end */
-        return hfd_adopt_part(t, hfd_pass_own(&t->rows), leaving, err);
-    hfd_pass_end(t->m);
-    if (!unsure)
-        return hfd_observe_gone(t, hfd_pass_own(&t->rows), err);
-    t->wait_until_us = t->rows.remote.unsure_us + HFD_CREATION_UNSURE_US;
-    return HFD_OK;
-}
-
-/* The label is on nothing that lives. @param leaving  what is being deleted, or NULL */
-static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving,
-                            struct hfd_err *err)
-{
-    const int goal = t->rows.remote.goal;
-
-    hfd_creation_withdraw(t);
-    if (goal == HFD_GOAL_DELETE)
-        return nothing_to_delete(t, leaving, err);
-    if (goal != HFD_GOAL_MAKE && goal != HFD_GOAL_ADOPT) {
-        hfd_pass_end(t->m);
-        return HFD_OK;
-    }
-    if (t->m->find.foreign.len > 0)
-        return hfd_refuse_taken(t, hfd_pass_own(&t->rows), t->m->find.foreign,
-                                t->m->find.foreign_owner, err);
-    if (goal == HFD_GOAL_ADOPT)
-        return hfd_adopt_nothing(t, err);
-    hfd_creation_announce(t);
-    hfd_pass_move(t->m, HFD_PASS_CREATE);
-    return HFD_OK;
-}
-
-/* A page of what carries the resource's label: adopts it, refuses, or goes on to CREATE. */
-static hfd_rc take_find(struct hfd_take *t, struct hfd_err *err)
-{
-    struct take_docs page;
-    struct found found;
-    hfd_rc rc = take_docs(t, t->rows.res.kind, &page, err);
-
-    if (rc != HFD_OK || t->failed || hfd_pass_own(&t->rows) == NULL)
-        return rc;
-    rc = find_ours(t, &page, &found, err);
-    if (rc != HFD_OK)
-        return rc;
-    if (found.live == NULL)
-        return page.last ? found_nothing(t, found.leaving, err) : HFD_OK;
-    take_restart_list(t);
-    return hfd_adopt_part(t, hfd_pass_own(&t->rows), found.live, err);
-}
-
-/* ---- by name ---- */
-
-/* A page of what has the name that is taken: adopts it or refuses. */
-static hfd_rc take_find_name(struct hfd_take *t, struct hfd_err *err)
-{
-    struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
-    struct take_docs page;
-    hfd_rc rc;
-
-    if (part == NULL || !part->exists)
-        return HFD_OK;
-    rc = take_docs(t, part->row.kind, &page, err);
-    for (size_t i = 0; rc == HFD_OK && !t->failed && i < page.count; i++) {
-        const struct hfd_wire_resource *doc = &page.docs[i];
-
-        if (doc->deleting || !hfd_slice_eq(doc->name, part->fleet.name))
-            continue;
-        take_restart_list(t);
-        if (hfd_adopt_is_ours(t, doc) && !hfd_adopt_is_foreign(t, doc))
-            return hfd_adopt_part(t, part, doc, err);
-        return hfd_refuse_taken(
-            t, part, doc->id,
-            hfd_adopt_is_ours(t, doc) || doc->made_by.len > 0 ? doc->made_by : HFD_SLICE_NONE, err);
-    }
-    if (rc != HFD_OK || t->failed || !page.last)
-        return rc;
-    return hfd_due_later(t, err,
-                         "HyperFleet reports that the name '%.*s' is taken, but lists no %s with "
-                         "that name",
-                         HFD_SLICE_FMT(part->fleet.name), hfd_kind_word(part->row.kind));
-}
-
-/* FIND or FIND_NAME was answered 404: the cluster of a nodepool is missing, or no HyperFleet. */
-static hfd_rc take_find_missing(struct hfd_take *t, struct hfd_err *err)
-{
-    if (t->rows.res.kind == HFD_KIND_NODEPOOL && t->rows.remote.goal == HFD_GOAL_DELETE)
-        return found_nothing(t, NULL, err);
-    if (t->rows.res.kind != HFD_KIND_NODEPOOL || t->rows.remote.goal != HFD_GOAL_MAKE)
-        return hfd_due_later_by_answer(t, err);
-    hfd_pass_move(t->m, HFD_PASS_ASK_OWNER);
-    return HFD_OK;
-}
-
-/* ---- nodepools ---- */
-
-/* The part without an id that has this name; a part that leaves comes last. */
-static struct hfd_pass_part *uncreated_by_name(const struct hfd_take *t, hfd_slice name)
-{
-    struct hfd_pass_part *leaving = NULL;
-
-    for (size_t i = 0; i < t->rows.count; i++) {
-        struct hfd_pass_part *p = &t->rows.parts[i];
-
-        if (!p->exists || p->row.kind != HFD_KIND_NODEPOOL ||
-            hfd_backend_id_is_given(p->row.fleet_id) || !hfd_slice_eq(p->fleet.name, name))
-            continue;
-        if (!p->row.leaving)
-            return p;
-        leaving = leaving != NULL ? leaving : p;
-    }
-    return leaving;
-}
-
-static struct hfd_pass_part *part_of(const struct hfd_take *t, const struct hfd_wire_resource *doc)
-{
-    struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, doc->id);
-
-    return part != NULL || doc->deleting ? part : uncreated_by_name(t, doc->name);
-}
-
-static hfd_rc take_pool(struct hfd_take *t, const struct hfd_wire_resource *doc,
-                        struct hfd_err *err)
-{
-    struct hfd_pass_part *part = part_of(t, doc);
-
-    if (doc->owner_id.len > 0 && !hfd_slice_eq(doc->owner_id, t->request->fleet_id))
-        return HFD_OK; /* some generations list those of other clusters too */
-    if (hfd_pass_seen(t->m, doc->id) != NULL)
-        return HFD_OK; /* it moved to a later page meanwhile */
-    if (part != NULL && hfd_slice_eq(part->row.fleet_id, doc->id))
-        return hfd_observe_document(t, part, doc, err);
-    if (!hfd_adopt_is_ours(t, doc) || hfd_adopt_is_foreign(t, doc))
-        return HFD_OK;
-    if (part != NULL)
-        return hfd_adopt_part(t, part, doc, err);
-    return t->rows.remote.goal == HFD_GOAL_ADOPT && !doc->deleting ? hfd_adopt_pool(t, doc, err)
-                                                                   : HFD_OK;
-}
-
-static hfd_rc pools_complete(struct hfd_take *t, struct hfd_err *err)
-{
-    const hfd_rc rc = hfd_adopt_complete(t, err);
-
-    t->m->pools.complete = true;
-    if (t->rows.remote.goal == HFD_GOAL_MAKE && hfd_creation_is_left(t, NULL))
-        hfd_creation_announce(t);
-    return rc;
-}
-
-/* A page of the cluster's nodepools. */
-static hfd_rc take_pools(struct hfd_take *t, struct hfd_err *err)
-{
-    struct take_docs page;
-    hfd_rc rc;
-
-    if (t->verdict == HFD_ON_MISSING)
-        return take_look_again(t, t->request->fleet_id, err);
-    rc = take_docs(t, HFD_KIND_NODEPOOL, &page, err);
-    for (size_t i = 0; rc == HFD_OK && t->m->phase != HFD_PASS_DONE && i < page.count; i++)
-        rc = take_pool(t, &page.docs[i], err);
-    return rc == HFD_OK && t->m->phase != HFD_PASS_DONE && page.last ? pools_complete(t, err) : rc;
-}
-
-/*
- * Returns whether all that the remote has of the resource was seen, and all that is worse was
- * written.
- */
-static bool is_all_known(const struct hfd_take *t)
-{
-    return t->m->pools.complete && hfd_pass_first_held(t->m->worse, &t->rows) == NULL &&
-           hfd_pass_first_unseen(t->m, &t->rows) == NULL;
 }
 
 /*
@@ -448,7 +512,7 @@ static hfd_rc take_drop_uncreated(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
-    if (t->m->phase == HFD_PASS_DONE || !is_all_known(t))
+    if (t->m->phase == HFD_PASS_DONE || !hfd_pass_is_all_known(t->m, &t->rows))
         return HFD_OK;
     for (size_t i = 0; rc == HFD_OK && !hfd_creation_is_unsure(t) && i < t->rows.count; i++) {
         struct hfd_pass_part *p = &t->rows.parts[i];
@@ -505,7 +569,7 @@ static hfd_rc take_owner(struct hfd_take *t, struct hfd_pass_part *part, struct 
     if (!doc.deleting)
         return hfd_due_later(t, err, "HyperFleet contradicts itself about cluster %.*s",
                              HFD_SLICE_FMT(cluster_id));
-    return hfd_refuse(t, "RES-101", hfd_words_no_cluster(t, cluster_id), err);
+    return hfd_refuse(t, "RES-101", words_no_cluster(t, cluster_id), err);
 }
 
 /* The name is taken. For a nodepool, WRITE looks for the name before it goes on. */
@@ -526,7 +590,7 @@ static hfd_rc has_no_cluster(struct hfd_take *t, const struct hfd_pass_part *par
     if (part->row.kind == HFD_KIND_CLUSTER)
         return hfd_due_later_by_answer(t, err);
     if (part != hfd_pass_own(&t->rows))
-        return take_look_again(t, part->fleet.owner_id, err);
+        return hfd_take_look_again(t, part->fleet.owner_id, err);
     hfd_pass_move(t->m, HFD_PASS_ASK_OWNER);
     return HFD_OK;
 }
@@ -540,7 +604,7 @@ static hfd_rc take_post(struct hfd_take *t, struct hfd_pass_part *part, struct h
     if (t->verdict == HFD_ON_TAKEN)
         return name_is_taken(t, part, err);
     if (t->verdict == HFD_ON_INVALID)
-        return hfd_refuse_invalid(t, part, err);
+        return refuse_invalid(t, part, err);
     if (t->verdict != HFD_ON_WELL)
         return has_no_cluster(t, part, err);
     rc = read_document(t, part->row.kind, HFD_SLICE_NONE, &doc, err);
@@ -572,12 +636,12 @@ static hfd_rc take_patch(struct hfd_take *t, struct hfd_pass_part *part, struct 
     if (t->verdict == HFD_ON_UNABLE ||
         (t->verdict == HFD_ON_MISSING &&
          hfd_pass_noted(t->m, part->row.fleet_id, HFD_PART_PATCH_DENIED)))
-        return hfd_refuse_unable(t, part, err);
+        return refuse_unable(t, part, err);
     if (t->verdict == HFD_ON_INVALID)
-        return hfd_refuse_invalid(t, part, err);
+        return refuse_invalid(t, part, err);
     if (t->verdict != HFD_ON_WELL) {
         rc = take_note(t, part->row.fleet_id, HFD_PART_PATCH_DENIED, err);
-        return rc == HFD_OK ? take_look_again(t, part->row.fleet_id, err) : rc;
+        return rc == HFD_OK ? hfd_take_look_again(t, part->row.fleet_id, err) : rc;
     }
     rc = read_document(t, part->row.kind, part->row.fleet_id, &doc, err);
     return rc == HFD_OK && !t->failed ? hfd_observe_written(t, part, &doc, err) : rc;
@@ -590,7 +654,7 @@ static hfd_rc take_delete(struct hfd_take *t, struct hfd_pass_part *part, struct
     if (t->verdict == HFD_ON_MISSING)
         return hfd_observe_gone(t, part, err);
     if (t->verdict == HFD_ON_UNABLE)
-        return hfd_refuse_unable(t, part, err);
+        return refuse_unable(t, part, err);
     if (t->verdict == HFD_ON_LEAVING)
         return hfd_due_later_by_answer(t, err);
     /* Some generations remove it at once, with the same answer: look at it. */
@@ -607,7 +671,7 @@ static hfd_rc take_reports(struct hfd_take *t, struct hfd_pass_part *part, struc
     hfd_rc rc = HFD_OK;
 
     if (!last && hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
-        return hfd_due_later(t, err, HFD_WORDS_NO_LIST);
+        return hfd_due_later(t, err, HFD_TAKE_NO_LIST);
     for (size_t i = 0;
          !last && rc == HFD_OK && i < page.count && list->count < HFD_WIRE_REPORTS_MAX;
          i++, list->count++)
@@ -647,11 +711,11 @@ static hfd_rc take_step(struct hfd_take *t, struct hfd_err *err)
     struct hfd_pass_part *part;
 
     if (t->request->step == HFD_STEP_FIND)
-        return take_find(t, err);
+        return hfd_take_find(t, err);
     if (t->request->step == HFD_STEP_FIND_NAME)
-        return take_find_name(t, err);
+        return hfd_take_find_name(t, err);
     if (t->request->step == HFD_STEP_POOLS)
-        return take_pools(t, err);
+        return hfd_take_pools(t, err);
     part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
     if (part != NULL && part->exists)
         return take_part(t, part, err);
@@ -674,13 +738,13 @@ static hfd_rc take_answer(struct hfd_take *t, struct hfd_err *err)
     if (t->request->step == HFD_STEP_POST)
         hfd_creation_conclude(t);
     if (is_list_missing(t))
-        return take_find_missing(t, err);
+        return hfd_take_find_missing(t, err);
     switch (t->verdict) {
     case HFD_ON_WELL:
     case HFD_ON_MISSING:
         break;
     case HFD_ON_REFUSED:
-        return hfd_refuse_credentials(t, err);
+        return refuse_credentials(t, err);
     case HFD_ON_TAKEN:
     case HFD_ON_LEAVING:
     case HFD_ON_INVALID:
@@ -705,8 +769,8 @@ static void set_due(struct hfd_take *t)
     row->tries = row->refusals = row->behind_us = 0;
     row->error = HFD_SLICE_NONE;
     row->checked_us = t->now_us;
-    row->watched = hfd_due_watched(&t->rows);
-    row->due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + hfd_due_interval_us(t);
+    row->watched = due_watched(&t->rows);
+    row->due_us = t->wait_until_us != 0 ? t->wait_until_us : t->now_us + due_interval_us(t);
     if (own != NULL && own->exists)
         return;
     hfd_pass_end(t->m);
@@ -752,7 +816,7 @@ static void begin(struct hfd_take *t)
     struct hfd_remote_row *row = &t->rows.remote;
 
     if (t->m->before.answers++ == 0) {
-        t->m->reports.all = hfd_due_is_settled(&t->rows) ||
+        t->m->reports.all = due_is_settled(&t->rows) ||
                             t->now_us - row->full_us >= ALL_REPORTS_EVERY * t->policy->watch_us;
         row->full_us = t->m->reports.all ? t->now_us : row->full_us;
         t->m->before.tries = row->tries;

@@ -8,7 +8,6 @@
 #include "driver/backend/remote/work.h"
 #include "driver/base/check.h"
 #include "driver/base/log.h"
-#include "driver/base/peer.h"
 #include "driver/fleet/report.h"
 #include "store/rows_fleet.h"
 
@@ -197,7 +196,8 @@ hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
 
     if (is_stale(part, doc)) {
         if (!is_behind_for_good(t))
-            return hfd_due_later(t, err, HFD_WORDS_BEHIND);
+            return hfd_due_later(t, err,
+                                 "HyperFleet answered with an earlier generation than before");
         rc = accept_backup(t, part, doc, err);
     }
     t->rows.remote.later_names = doc->later_names;
@@ -430,14 +430,16 @@ hfd_rc hfd_observe_gone(struct hfd_take *t, struct hfd_pass_part *part, struct h
     return rc;
 }
 
-/* ---- adoption, creation, refusal ---- */
+/* ---- adoption, creation ---- */
 
-bool hfd_adopt_is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+/* Returns whether the resource's label is on it. */
+static bool adopt_is_ours(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
     return hfd_slice_eq(doc->guresid, t->rows.res.guresid);
 }
 
-bool hfd_adopt_is_foreign(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+/* Returns whether another server of this driver made it. */
+static bool adopt_is_foreign(const struct hfd_take *t, const struct hfd_wire_resource *doc)
 {
     return !hfd_slice_eq(doc->made_by, t->policy->owner);
 }
@@ -454,14 +456,27 @@ static hfd_rc set_goal(struct hfd_take *t, struct hfd_pass_part *part,
     return hfd_part_row_put(t->tx, &part->row, err);
 }
 
-hfd_rc hfd_adopt_part(struct hfd_take *t, struct hfd_pass_part *part,
-                      const struct hfd_wire_resource *doc, struct hfd_err *err)
+/* A name cannot change. */
+static hfd_slice words_other_name(const struct hfd_take *t, const struct hfd_pass_part *part,
+                                  hfd_slice id, hfd_slice name)
+{
+    return hfd_arena_printf(t->mem,
+                            "HyperFleet's %s %.*s of this resource is called '%.*s', and a name "
+                            "cannot change to '%.*s'. Use the same name, or delete the resource "
+                            "first.",
+                            hfd_kind_word(part->row.kind), HFD_SLICE_FMT(id), HFD_SLICE_FMT(name),
+                            HFD_SLICE_FMT(part->fleet.name));
+}
+
+/* Takes it over for a part that has no id yet, or refuses the operation. */
+static hfd_rc adopt_part(struct hfd_take *t, struct hfd_pass_part *part,
+                         const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
     bool available;
     hfd_rc rc;
 
     if (t->rows.remote.goal == HFD_GOAL_MAKE && !hfd_slice_eq(doc->name, part->fleet.name))
-        return hfd_refuse(t, "RES-101", hfd_words_other_name(t, part, doc->id, doc->name), err);
+        return hfd_refuse(t, "RES-101", words_other_name(t, part, doc->id, doc->name), err);
     rc = hfd_observe_id(t, part, doc, &available, err);
     if (rc == HFD_OK && !available)
         return hfd_refuse_taken(t, part, doc->id, HFD_SLICE_NONE, err);
@@ -497,7 +512,9 @@ static struct hfd_pass_part new_pool(const struct hfd_take *t, const struct hfd_
     };
 }
 
-hfd_rc hfd_adopt_pool(struct hfd_take *t, const struct hfd_wire_resource *doc, struct hfd_err *err)
+/* Makes a part of a nodepool of an adopted cluster. */
+static hfd_rc adopt_pool(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                         struct hfd_err *err)
 {
     struct hfd_pass_part *parts, *part;
     struct hfd_part_row known;
@@ -525,7 +542,8 @@ hfd_rc hfd_adopt_pool(struct hfd_take *t, const struct hfd_wire_resource *doc, s
     return rc == HFD_OK ? hfd_observe_document(t, part, doc, err) : rc;
 }
 
-hfd_rc hfd_adopt_complete(struct hfd_take *t, struct hfd_err *err)
+/* All nodepools of an adopted cluster are parts now: from here on it is made as its rows say. */
+static hfd_rc adopt_complete(struct hfd_take *t, struct hfd_err *err)
 {
     struct hfd_pass_part *own = hfd_pass_own(&t->rows);
 
@@ -536,7 +554,8 @@ hfd_rc hfd_adopt_complete(struct hfd_take *t, struct hfd_err *err)
     return hfd_part_row_put(t->tx, &own->row, err);
 }
 
-hfd_rc hfd_adopt_nothing(struct hfd_take *t, struct hfd_err *err)
+/* There is nothing to adopt: removes the rows of the resource. */
+static hfd_rc adopt_nothing(struct hfd_take *t, struct hfd_err *err)
 {
     hfd_rc rc = HFD_OK;
 
@@ -554,21 +573,24 @@ hfd_rc hfd_adopt_nothing(struct hfd_take *t, struct hfd_err *err)
                : rc;
 }
 
-void hfd_creation_announce(struct hfd_take *t)
+/* A POST comes next: sets the time in the row. */
+static void creation_announce(struct hfd_take *t)
 {
     t->m->creation.announced = true;
     t->m->creation.before_us = t->rows.remote.unsure_us;
     t->rows.remote.unsure_us = t->now_us;
 }
 
-void hfd_creation_withdraw(struct hfd_take *t)
+/* The announced POST is not sent after all: sets the time back. */
+static void creation_withdraw(struct hfd_take *t)
 {
     if (t->m->creation.announced)
         t->rows.remote.unsure_us = t->m->creation.before_us;
     t->m->creation.announced = false;
 }
 
-bool hfd_creation_is_left(const struct hfd_take *t, const struct hfd_pass_part *but)
+/* Returns whether a nodepool has to be created. @param but  not counted; may be NULL */
+static bool creation_is_left(const struct hfd_take *t, const struct hfd_pass_part *but)
 {
     for (size_t i = 0; i < t->rows.count; i++) {
         const struct hfd_pass_part *p = &t->rows.parts[i];
@@ -585,7 +607,7 @@ void hfd_creation_conclude(struct hfd_take *t)
     const struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
     const bool answered =
         t->verdict != HFD_ON_LATER && t->verdict != HFD_ON_FOREIGN && t->verdict != HFD_ON_WRONG;
-    const bool more = part != hfd_pass_own(&t->rows) && hfd_creation_is_left(t, part);
+    const bool more = part != hfd_pass_own(&t->rows) && creation_is_left(t, part);
 
     t->rows.remote.unsure_us = !answered || more ? t->now_us : t->m->creation.before_us;
 }
@@ -596,89 +618,259 @@ bool hfd_creation_is_unsure(const struct hfd_take *t)
            t->now_us < t->rows.remote.unsure_us + HFD_CREATION_UNSURE_US;
 }
 
-#define REFUSALS_MAX 3
+/* ---- lists: by label, by name, nodepools ---- */
 
-/* Takes back deleted_us of parts that are not going to be deleted. */
-static hfd_rc restore(struct hfd_take *t, struct hfd_err *err)
+/* A page of clusters or nodepools, without those that cannot be read. */
+struct take_docs {
+    struct hfd_wire_resource *docs;
+    size_t count;
+    bool last;
+};
+
+/* The list of the present phase begins anew. */
+static void take_restart_list(struct hfd_take *t)
 {
+    struct hfd_pass_list *list = hfd_pass_list(t->m);
+
+    list->page = 0;
+    list->count = 0;
+}
+
+bool hfd_take_page(struct hfd_take *t, const struct hfd_wire_page *page, int64_t pages_max)
+{
+    struct hfd_pass_list *list = hfd_pass_list(t->m);
+    bool last;
+
+    list->count += (int64_t)page->count;
+    last = page->count == 0 || (page->total >= 0 && list->count >= page->total) ||
+           list->page + 1 >= pages_max;
+    list->page++;
+    if (last)
+        take_restart_list(t);
+    return last;
+}
+
+/* Reads the answer as a page, and counts it. Fails the pass if it is not a list. */
+static hfd_rc take_docs(struct hfd_take *t, enum hfd_kind kind, struct take_docs *out,
+                        struct hfd_err *err)
+{
+    struct hfd_wire_page page;
+    struct hfd_err why;
+
+    *out = (struct take_docs){.last = true};
+    if (hfd_wire_page_read(t->doc, &page, &why) != HFD_OK)
+        return hfd_due_later(t, err, HFD_TAKE_NO_LIST);
+    out->docs = hfd_arena_array(t->mem, page.count + 1, sizeof(*out->docs));
+    if (out->docs == NULL)
+        return hfd_fail_nomem(err, "take HyperFleet's list");
+    for (size_t i = 0; i < page.count; i++) {
+        const hfd_rc rc = hfd_wire_resource_read(json_array_get(page.items, i), kind, t->mem,
+                                                 &out->docs[out->count], &why);
+
+        if (rc == HFD_NOMEM)
+            return hfd_fail_nomem(err, "take HyperFleet's list");
+        out->count += rc == HFD_OK;
+    }
+    out->last = hfd_take_page(t, &page, HFD_TAKE_PAGES_MAX);
+    return HFD_OK;
+}
+
+/* The documents of a page that are ours. */
+struct found {
+    const struct hfd_wire_resource *live;    /* ours; one of that name if there are several */
+    const struct hfd_wire_resource *leaving; /* ours, and being deleted */
+};
+
+static hfd_rc note_foreign(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                           struct hfd_err *err)
+{
+    t->m->find.foreign = hfd_arena_dup(&t->pass->mem, doc->id);
+    t->m->find.foreign_owner = hfd_arena_dup(&t->pass->mem, doc->made_by);
+    return t->m->find.foreign.p != NULL && t->m->find.foreign_owner.p != NULL
+               ? HFD_OK
+               : hfd_fail_nomem(err, "take HyperFleet's list");
+}
+
+static hfd_rc find_ours(struct hfd_take *t, const struct take_docs *page, struct found *out,
+                        struct hfd_err *err)
+{
+    const struct hfd_pass_part *own = hfd_pass_own(&t->rows);
     hfd_rc rc = HFD_OK;
 
-    for (size_t i = 0; rc == HFD_OK && i < t->rows.count; i++) {
-        struct hfd_pass_part *p = &t->rows.parts[i];
-        const struct hfd_seen_part *seen = hfd_pass_seen(t->m, p->row.fleet_id);
-        struct hfd_fleet_row other;
+    *out = (struct found){.live = NULL};
+    for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
+        const struct hfd_wire_resource *doc = &page->docs[i];
+        const bool foreign = adopt_is_foreign(t, doc);
 
-        if (!p->exists || p->fleet.deleted_us == 0 || (seen != NULL && seen->deleting))
+        if (!adopt_is_ours(t, doc))
             continue;
-        rc = hfd_fleet_row_by_name(
-            t->tx, &(struct hfd_fleet_name){p->fleet.kind, p->fleet.owner_id, p->fleet.name},
-            t->mem, &other, err);
-        if (rc == HFD_OK)
-            continue; /* another resource has its name now */
-        if (rc != HFD_NOT_FOUND)
-            return rc;
-        p->fleet.deleted_us = 0;
-        p->fleet.deleted_by = HFD_SLICE_NONE;
-        rc = hfd_fleet_row_update(t->tx, &p->fleet, err);
+        if (doc->deleting)
+            out->leaving = foreign ? out->leaving : doc;
+        else if (foreign)
+            rc = note_foreign(t, doc, err);
+        else if (out->live == NULL || hfd_slice_eq(doc->name, own->fleet.name))
+            out->live = doc;
     }
     return rc;
 }
 
-hfd_rc hfd_refuse(struct hfd_take *t, const char *code, hfd_slice message, struct hfd_err *err)
+/* A deletion whose own part was not found. @param leaving  what is being deleted, or NULL */
+static hfd_rc nothing_to_delete(struct hfd_take *t, const struct hfd_wire_resource *leaving,
+                                struct hfd_err *err)
 {
-    const hfd_slice guresid = t->rows.res.guresid;
+    const bool unsure = hfd_creation_is_unsure(t);
+
+    if (!unsure && leaving != NULL) /* the row was lost: follow the deletion to its end */
+        return adopt_part(t, hfd_pass_own(&t->rows), leaving, err);
+    hfd_pass_end(t->m);
+    if (!unsure)
+        return hfd_observe_gone(t, hfd_pass_own(&t->rows), err);
+    t->wait_until_us = t->rows.remote.unsure_us + HFD_CREATION_UNSURE_US;
+    return HFD_OK;
+}
+
+/* The label is on nothing that lives. @param leaving  what is being deleted, or NULL */
+static hfd_rc found_nothing(struct hfd_take *t, const struct hfd_wire_resource *leaving,
+                            struct hfd_err *err)
+{
+    const int goal = t->rows.remote.goal;
+
+    creation_withdraw(t);
+    if (goal == HFD_GOAL_DELETE)
+        return nothing_to_delete(t, leaving, err);
+    if (goal != HFD_GOAL_MAKE && goal != HFD_GOAL_ADOPT) {
+        hfd_pass_end(t->m);
+        return HFD_OK;
+    }
+    if (t->m->find.foreign.len > 0)
+        return hfd_refuse_taken(t, hfd_pass_own(&t->rows), t->m->find.foreign,
+                                t->m->find.foreign_owner, err);
+    if (goal == HFD_GOAL_ADOPT)
+        return adopt_nothing(t, err);
+    creation_announce(t);
+    hfd_pass_move(t->m, HFD_PASS_CREATE);
+    return HFD_OK;
+}
+
+hfd_rc hfd_take_find(struct hfd_take *t, struct hfd_err *err)
+{
+    struct take_docs page;
+    struct found found;
+    hfd_rc rc = take_docs(t, t->rows.res.kind, &page, err);
+
+    if (rc != HFD_OK || t->failed || hfd_pass_own(&t->rows) == NULL)
+        return rc;
+    rc = find_ours(t, &page, &found, err);
+    if (rc != HFD_OK)
+        return rc;
+    if (found.live == NULL)
+        return page.last ? found_nothing(t, found.leaving, err) : HFD_OK;
+    take_restart_list(t);
+    return adopt_part(t, hfd_pass_own(&t->rows), found.live, err);
+}
+
+hfd_rc hfd_take_find_name(struct hfd_take *t, struct hfd_err *err)
+{
+    struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, t->request->fleet_id);
+    struct take_docs page;
     hfd_rc rc;
 
-    if (message.p != NULL)
-        message = hfd_arena_printf(t->mem, "%.*s (resource %.*s)", HFD_SLICE_FMT(message),
-                                   HFD_SLICE_FMT(guresid));
-    if (message.p == NULL)
-        return hfd_fail_nomem(err, "refuse an operation");
-    hfd_pass_end(t->m);
-    if (t->rows.remote.goal == HFD_GOAL_OBSERVE)
+    if (part == NULL || !part->exists)
         return HFD_OK;
-    t->rows.remote.goal = HFD_GOAL_OBSERVE;
-    rc = restore(t, err);
-    if (rc == HFD_OK)
-        rc = t->policy->on_refused(
-            t->policy->observer, t->tx,
-            &(struct hfd_fleet_call){.fleet = t->policy->fleet, .now_us = t->now_us, .mem = t->mem},
-            &(struct hfd_refusal){guresid, code, message}, err);
+    rc = take_docs(t, part->row.kind, &page, err);
+    for (size_t i = 0; rc == HFD_OK && !t->failed && i < page.count; i++) {
+        const struct hfd_wire_resource *doc = &page.docs[i];
+
+        if (doc->deleting || !hfd_slice_eq(doc->name, part->fleet.name))
+            continue;
+        take_restart_list(t);
+        if (adopt_is_ours(t, doc) && !adopt_is_foreign(t, doc))
+            return adopt_part(t, part, doc, err);
+        return hfd_refuse_taken(
+            t, part, doc->id,
+            adopt_is_ours(t, doc) || doc->made_by.len > 0 ? doc->made_by : HFD_SLICE_NONE, err);
+    }
+    if (rc != HFD_OK || t->failed || !page.last)
+        return rc;
+    return hfd_due_later(t, err,
+                         "HyperFleet reports that the name '%.*s' is taken, but lists no %s with "
+                         "that name",
+                         HFD_SLICE_FMT(part->fleet.name), hfd_kind_word(part->row.kind));
+}
+
+hfd_rc hfd_take_find_missing(struct hfd_take *t, struct hfd_err *err)
+{
+    if (t->rows.res.kind == HFD_KIND_NODEPOOL && t->rows.remote.goal == HFD_GOAL_DELETE)
+        return found_nothing(t, NULL, err);
+    if (t->rows.res.kind != HFD_KIND_NODEPOOL || t->rows.remote.goal != HFD_GOAL_MAKE)
+        return hfd_due_later_by_answer(t, err);
+    hfd_pass_move(t->m, HFD_PASS_ASK_OWNER);
+    return HFD_OK;
+}
+
+/* The part without an id that has this name; a part that leaves comes last. */
+static struct hfd_pass_part *uncreated_by_name(const struct hfd_take *t, hfd_slice name)
+{
+    struct hfd_pass_part *leaving = NULL;
+
+    for (size_t i = 0; i < t->rows.count; i++) {
+        struct hfd_pass_part *p = &t->rows.parts[i];
+
+        if (!p->exists || p->row.kind != HFD_KIND_NODEPOOL ||
+            hfd_backend_id_is_given(p->row.fleet_id) || !hfd_slice_eq(p->fleet.name, name))
+            continue;
+        if (!p->row.leaving)
+            return p;
+        leaving = leaving != NULL ? leaving : p;
+    }
+    return leaving;
+}
+
+static struct hfd_pass_part *part_of(const struct hfd_take *t, const struct hfd_wire_resource *doc)
+{
+    struct hfd_pass_part *part = hfd_pass_part_by_id(&t->rows, doc->id);
+
+    return part != NULL || doc->deleting ? part : uncreated_by_name(t, doc->name);
+}
+
+static hfd_rc take_pool(struct hfd_take *t, const struct hfd_wire_resource *doc,
+                        struct hfd_err *err)
+{
+    struct hfd_pass_part *part = part_of(t, doc);
+
+    if (doc->owner_id.len > 0 && !hfd_slice_eq(doc->owner_id, t->request->fleet_id))
+        return HFD_OK; /* some generations list those of other clusters too */
+    if (hfd_pass_seen(t->m, doc->id) != NULL)
+        return HFD_OK; /* it moved to a later page meanwhile */
+    if (part != NULL && hfd_slice_eq(part->row.fleet_id, doc->id))
+        return hfd_observe_document(t, part, doc, err);
+    if (!adopt_is_ours(t, doc) || adopt_is_foreign(t, doc))
+        return HFD_OK;
+    if (part != NULL)
+        return adopt_part(t, part, doc, err);
+    return t->rows.remote.goal == HFD_GOAL_ADOPT && !doc->deleting ? adopt_pool(t, doc, err)
+                                                                   : HFD_OK;
+}
+
+static hfd_rc pools_complete(struct hfd_take *t, struct hfd_err *err)
+{
+    const hfd_rc rc = adopt_complete(t, err);
+
+    t->m->pools.complete = true;
+    if (t->rows.remote.goal == HFD_GOAL_MAKE && creation_is_left(t, NULL))
+        creation_announce(t);
     return rc;
 }
 
-hfd_rc hfd_refuse_taken(struct hfd_take *t, const struct hfd_pass_part *part, hfd_slice id,
-                        hfd_slice made_by, struct hfd_err *err)
+hfd_rc hfd_take_pools(struct hfd_take *t, struct hfd_err *err)
 {
-    const bool other_server = made_by.p != NULL && !hfd_slice_eq(made_by, t->policy->owner);
-
-    return hfd_refuse(t, "RES-101",
-                      other_server ? hfd_words_other_server(t, part, id, made_by)
-                                   : hfd_words_name_taken(t, part, id),
-                      err);
-}
-
-hfd_rc hfd_refuse_invalid(struct hfd_take *t, const struct hfd_pass_part *part, struct hfd_err *err)
-{
-    return hfd_refuse(t, "RES-101", hfd_words_invalid(t, part), err);
-}
-
-hfd_rc hfd_refuse_unable(struct hfd_take *t, const struct hfd_pass_part *part, struct hfd_err *err)
-{
-    return hfd_refuse(t, "RES-104", hfd_words_unable(t, part), err);
-}
-
-hfd_rc hfd_refuse_credentials(struct hfd_take *t, struct hfd_err *err)
-{
+    struct take_docs page;
     hfd_rc rc;
 
-    t->rows.remote.refusals++;
-    rc = hfd_due_later_by_answer(t, err);
-    if (rc != HFD_OK || t->rows.remote.refusals < REFUSALS_MAX ||
-        (t->rows.remote.goal != HFD_GOAL_MAKE && t->rows.remote.goal != HFD_GOAL_ADOPT))
-        return rc;
-    /* A ready resource stays ready: it needs nothing until there is a new token. */
-    if (hfd_due_is_settled(&t->rows))
-        return HFD_OK;
-    return hfd_refuse(t, "RES-103", hfd_words_credentials(t), err);
+    if (t->verdict == HFD_ON_MISSING)
+        return hfd_take_look_again(t, t->request->fleet_id, err);
+    rc = take_docs(t, HFD_KIND_NODEPOOL, &page, err);
+    for (size_t i = 0; rc == HFD_OK && t->m->phase != HFD_PASS_DONE && i < page.count; i++)
+        rc = take_pool(t, &page.docs[i], err);
+    return rc == HFD_OK && t->m->phase != HFD_PASS_DONE && page.last ? pools_complete(t, err) : rc;
 }

@@ -264,6 +264,15 @@ static hfd_rc take_item(struct hfd_take *t, const struct hfd_wire_resource *doc,
     return hfd_remote_orphan_row_put(t->tx, &row, err);
 }
 
+/* This HyperFleet cannot list by label. @param answer  of hfd_words_answer */
+static hfd_slice words_cannot_search(const struct hfd_take *t, enum hfd_kind kind, hfd_slice answer)
+{
+    return hfd_arena_printf(t->mem,
+                            "this HyperFleet cannot list %ss by label: look for orphans there, by "
+                            "their label %s (%.*s)",
+                            hfd_kind_word(kind), HFD_GURESID_LABEL, HFD_SLICE_FMT(answer));
+}
+
 /* Tries again soon. If this HyperFleet can never list so, tries again with the next search. */
 static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
 {
@@ -272,7 +281,7 @@ static hfd_rc list_fails(struct hfd_take *t, struct hfd_err *err)
     hfd_rc rc;
 
     if (unable && words.p != NULL)
-        words = hfd_words_cannot_search(t, hfd_take_kind(t), words);
+        words = words_cannot_search(t, hfd_take_kind(t), words);
     rc = words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words))
                          : hfd_fail_nomem(err, "take HyperFleet's answer about an orphan");
     t->rows.remote.watched = HFD_WATCHED_IDLY;
@@ -375,7 +384,8 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_remote_orphan_row *row,
     if (rc == HFD_NOMEM)
         return hfd_fail_nomem(err, "take HyperFleet's answer about an orphan");
     if (rc != HFD_OK || !hfd_slice_eq(doc.id, row->orphan.id))
-        return later(t, row, HFD_SLICE(HFD_WORDS_ORPHAN_UNREADABLE), err);
+        return later(t, row, HFD_SLICE("HyperFleet answered with a document that cannot be read"),
+                     err);
     if (!is_ours(t, &doc) || !hfd_slice_eq(doc.guresid, label))
         return drop(t, row, HFD_LOG_WARN, "orphan not deleted: its labels changed", err);
     update_row(t, &doc, row);
@@ -387,10 +397,25 @@ static hfd_rc take_get(struct hfd_take *t, struct hfd_remote_orphan_row *row,
                           HFD_SLICE(""), err);
     if (claim->is == ORPHAN_INHABITED) {
         row->orphan.wanted_us = 0;
-        return wait_until(t, row, INT64_MAX, HFD_SLICE(HFD_WORDS_INHABITED), err);
+        return wait_until(
+            t, row, INT64_MAX,
+            HFD_SLICE("it was not deleted: a nodepool of a resource was made in it meanwhile"),
+            err);
     }
     hfd_pass_move(t->m, HFD_PASS_ORPHAN_DELETE);
     return hfd_remote_orphan_row_put(t->tx, row, err);
+}
+
+/* This HyperFleet cannot delete an orphan. */
+static hfd_slice words_cannot_delete(const struct hfd_take *t, enum hfd_kind kind)
+{
+    const char *word = hfd_kind_word(kind);
+
+    return hfd_arena_printf(t->mem,
+                            "this HyperFleet cannot delete %ss (it answered %d to DELETE): its "
+                            "version is too old for that. Remove the %s in HyperFleet, or upgrade "
+                            "it and delete again",
+                            word, t->answer->status, word);
 }
 
 static hfd_rc take_delete(struct hfd_take *t, struct hfd_remote_orphan_row *row,
@@ -398,7 +423,7 @@ static hfd_rc take_delete(struct hfd_take *t, struct hfd_remote_orphan_row *row,
 {
     if (t->verdict == HFD_ON_UNABLE) {
         row->orphan.wanted_us = 0;
-        return wait_until(t, row, INT64_MAX, hfd_words_cannot_delete(t, row->orphan.kind), err);
+        return wait_until(t, row, INT64_MAX, words_cannot_delete(t, row->orphan.kind), err);
     }
     hfd_pass_move(t->m, HFD_PASS_ORPHAN_VERIFY);
     return hfd_remote_orphan_row_put(t->tx, row, err);

@@ -32,46 +32,38 @@
 #define OTHER_GOAL (TO(DELETE) | TO(LIST_POOLS))
 
 /* clang-format off */
-static const struct {
-    const char *name;
-    unsigned next;
-} phases[HFD_PASS_PHASE_COUNT] = {
-    [HFD_PASS_START]           = {"START", TO(FIND) | TO(LOOK) | TO(MANY_CLUSTERS) | TO(SEARCH_CLUSTERS) | TO(ORPHAN_LOOK) | END},
+static const unsigned next_phases[HFD_PASS_PHASE_COUNT] = {
+    [HFD_PASS_START]           = TO(FIND) | TO(LOOK) | TO(MANY_CLUSTERS) | TO(SEARCH_CLUSTERS) | TO(ORPHAN_LOOK) | END,
 
-    [HFD_PASS_FIND]            = {"FIND", TO(CREATE) | TO(ASK_OWNER) | TO(LOOK) | END},
-    [HFD_PASS_FIND_NAME]       = {"FIND_NAME", TO(ASK_OWNER) | TO(LOOK) | END},
-    [HFD_PASS_ASK_OWNER]       = {"ASK_OWNER", END},
-    [HFD_PASS_CREATE]          = {"CREATE", TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(LOOK) | END},
+    [HFD_PASS_FIND]            = TO(CREATE) | TO(ASK_OWNER) | TO(LOOK) | END,
+    [HFD_PASS_FIND_NAME]       = TO(ASK_OWNER) | TO(LOOK) | END,
+    [HFD_PASS_ASK_OWNER]       = END,
+    [HFD_PASS_CREATE]          = TO(FIND) | TO(FIND_NAME) | TO(ASK_OWNER) | TO(LOOK) | END,
 
-    [HFD_PASS_LOOK]            = {"LOOK", FROM_LOOK | ANEW},
-    [HFD_PASS_DELETE]          = {"DELETE", TO(LOOK) | TO(LIST_POOLS) | FROM_POOLS | ANEW},
-    [HFD_PASS_LIST_POOLS]      = {"LIST_POOLS", TO(LOOK) | TO(DELETE) | FROM_POOLS | ANEW},
-    [HFD_PASS_REPORTS_FIRST]   = {"REPORTS_FIRST", OTHER_GOAL | FROM_FIRST | ANEW},
-    [HFD_PASS_LOOK_REST]       = {"LOOK_REST", OTHER_GOAL | TO(REPORTS_FIRST) | FROM_REST | ANEW},
-    [HFD_PASS_WRITE]           = {"WRITE", TO(LOOK) | OTHER_GOAL | TO(REPORTS_FIRST) | TO(LOOK_REST) | FROM_WRITE | ANEW},
-    [HFD_PASS_REPORTS]         = {"REPORTS", OTHER_GOAL | TO(WRITE) | ANEW | END},
+    [HFD_PASS_LOOK]            = FROM_LOOK | ANEW,
+    [HFD_PASS_DELETE]          = TO(LOOK) | TO(LIST_POOLS) | FROM_POOLS | ANEW,
+    [HFD_PASS_LIST_POOLS]      = TO(LOOK) | TO(DELETE) | FROM_POOLS | ANEW,
+    [HFD_PASS_REPORTS_FIRST]   = OTHER_GOAL | FROM_FIRST | ANEW,
+    [HFD_PASS_LOOK_REST]       = OTHER_GOAL | TO(REPORTS_FIRST) | FROM_REST | ANEW,
+    [HFD_PASS_WRITE]           = TO(LOOK) | OTHER_GOAL | TO(REPORTS_FIRST) | TO(LOOK_REST) | FROM_WRITE | ANEW,
+    [HFD_PASS_REPORTS]         = OTHER_GOAL | TO(WRITE) | ANEW | END,
 
-    [HFD_PASS_MANY_CLUSTERS]   = {"MANY_CLUSTERS", TO(MANY_POOLS) | END},
-    [HFD_PASS_MANY_POOLS]      = {"MANY_POOLS", END},
-    [HFD_PASS_SEARCH_CLUSTERS] = {"SEARCH_CLUSTERS", TO(SEARCH_POOLS) | END},
-    [HFD_PASS_SEARCH_POOLS]    = {"SEARCH_POOLS", END},
+    [HFD_PASS_MANY_CLUSTERS]   = TO(MANY_POOLS) | END,
+    [HFD_PASS_MANY_POOLS]      = END,
+    [HFD_PASS_SEARCH_CLUSTERS] = TO(SEARCH_POOLS) | END,
+    [HFD_PASS_SEARCH_POOLS]    = END,
 
-    [HFD_PASS_ORPHAN_LOOK]     = {"ORPHAN_LOOK", TO(ORPHAN_DELETE) | END},
-    [HFD_PASS_ORPHAN_DELETE]   = {"ORPHAN_DELETE", TO(ORPHAN_VERIFY) | END},
-    [HFD_PASS_ORPHAN_VERIFY]   = {"ORPHAN_VERIFY", END},
+    [HFD_PASS_ORPHAN_LOOK]     = TO(ORPHAN_DELETE) | END,
+    [HFD_PASS_ORPHAN_DELETE]   = TO(ORPHAN_VERIFY) | END,
+    [HFD_PASS_ORPHAN_VERIFY]   = END,
 
-    [HFD_PASS_DONE]            = {"DONE", 0},
+    [HFD_PASS_DONE]            = 0,
 };
 /* clang-format on */
 
-const char *hfd_pass_phase_name(enum hfd_pass_phase phase)
-{
-    return phases[phase].name;
-}
-
 bool hfd_pass_may_move(enum hfd_pass_phase from, enum hfd_pass_phase to)
 {
-    return (phases[from].next & (1u << to)) != 0;
+    return (next_phases[from] & (1u << to)) != 0;
 }
 
 void hfd_pass_move(struct hfd_pass_memory *m, enum hfd_pass_phase to)
@@ -177,8 +169,9 @@ const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_s
     return NULL;
 }
 
-const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
-                                                  const struct hfd_pass_rows *rows)
+/* A part with an id that was not seen; parts that leave come last. NULL = none. */
+static const struct hfd_pass_part *first_unseen(const struct hfd_pass_memory *m,
+                                                const struct hfd_pass_rows *rows)
 {
     const struct hfd_pass_part *leaving = NULL;
 
@@ -195,8 +188,9 @@ const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *
     return leaving;
 }
 
-const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list,
-                                                const struct hfd_pass_rows *rows)
+/* The first part of the list that still exists; NULL = none. */
+static const struct hfd_pass_part *first_held(const struct hfd_held_part *list,
+                                              const struct hfd_pass_rows *rows)
 {
     for (; list != NULL; list = list->next) {
         const struct hfd_pass_part *p = hfd_pass_part_by_id(rows, list->fleet_id);
@@ -205,6 +199,11 @@ const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list
             return p;
     }
     return NULL;
+}
+
+bool hfd_pass_is_all_known(const struct hfd_pass_memory *m, const struct hfd_pass_rows *rows)
+{
+    return m->pools.complete && first_held(m->worse, rows) == NULL && first_unseen(m, rows) == NULL;
 }
 
 bool hfd_pass_noted(const struct hfd_pass_memory *m, hfd_slice fleet_id, enum hfd_part_fact fact)
@@ -747,13 +746,13 @@ static enum hfd_pass_phase phase_with_id(const struct request_maker *k,
         return HFD_PASS_DELETE;
     if (has_pools(&k->rows) && !m->pools.complete)
         return HFD_PASS_LIST_POOLS;
-    if (hfd_pass_first_held(m->worse, &k->rows) != NULL)
+    if (first_held(m->worse, &k->rows) != NULL)
         return HFD_PASS_REPORTS_FIRST;
-    if (hfd_pass_first_unseen(m, &k->rows) != NULL)
+    if (first_unseen(m, &k->rows) != NULL)
         return HFD_PASS_LOOK_REST;
     if (first_write(k, seen).part != NULL)
         return HFD_PASS_WRITE;
-    return hfd_pass_first_held(m->held, &k->rows) != NULL ? HFD_PASS_REPORTS : HFD_PASS_DONE;
+    return first_held(m->held, &k->rows) != NULL ? HFD_PASS_REPORTS : HFD_PASS_DONE;
 }
 
 /* A part whose reports are half read goes on; else the first of the list. */
@@ -768,7 +767,7 @@ static const struct hfd_pass_part *reports_part(const struct request_maker *k,
         if (p != NULL && p->exists && hfd_slice_eq(h->fleet_id, reports->of))
             return p;
     }
-    return hfd_pass_first_held(list, &k->rows);
+    return first_held(list, &k->rows);
 }
 
 /* ---- requests ---- */
@@ -799,7 +798,7 @@ static void request_reports_first(struct request_maker *k, const struct hfd_pass
 static void request_rest(struct request_maker *k, const struct hfd_pass_part *own)
 {
     (void)own;
-    request_get(k, hfd_pass_first_unseen(k->m, &k->rows));
+    request_get(k, first_unseen(k->m, &k->rows));
 }
 
 static void request_other_reports(struct request_maker *k, const struct hfd_pass_part *own)

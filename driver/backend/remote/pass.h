@@ -196,8 +196,6 @@ HFD_MUST_CHECK hfd_rc hfd_pass_new(const struct hfd_remote_policy *policy,
 void hfd_pass_free(struct hfd_pass *pass);
 const struct hfd_remote_work *hfd_pass_work(const struct hfd_pass *pass);
 
-/** "LIST_POOLS" */
-const char *hfd_pass_phase_name(enum hfd_pass_phase phase);
 /** Returns whether the diagram has this arrow. */
 bool hfd_pass_may_move(enum hfd_pass_phase from, enum hfd_pass_phase to);
 /** Goes to another phase. Asserts the arrow. */
@@ -212,12 +210,6 @@ struct hfd_pass_list *hfd_pass_list(struct hfd_pass_memory *m);
 
 /** NULL = the part was not seen, or must be looked at again. */
 const struct hfd_seen_part *hfd_pass_seen(const struct hfd_pass_memory *m, hfd_slice fleet_id);
-/** A part with an id that was not seen; parts that leave come last. NULL = none. */
-const struct hfd_pass_part *hfd_pass_first_unseen(const struct hfd_pass_memory *m,
-                                                  const struct hfd_pass_rows *rows);
-/** The first part of the list that still exists; NULL = none. */
-const struct hfd_pass_part *hfd_pass_first_held(const struct hfd_held_part *list,
-                                                const struct hfd_pass_rows *rows);
 bool hfd_pass_noted(const struct hfd_pass_memory *m, hfd_slice fleet_id, enum hfd_part_fact fact);
 
 /*
@@ -250,6 +242,11 @@ HFD_MUST_CHECK hfd_rc hfd_pass_rows_load(struct hfd_txn *tx, hfd_slice guresid,
 /** The cluster of a cluster resource, the nodepool of a nodepool resource; NULL = none. */
 struct hfd_pass_part *hfd_pass_own(const struct hfd_pass_rows *rows);
 
+/**
+ * Returns whether all that the remote has of the resource was seen, and all that is worse was
+ * written.
+ */
+bool hfd_pass_is_all_known(const struct hfd_pass_memory *m, const struct hfd_pass_rows *rows);
 /** NULL = no part has this id. */
 struct hfd_pass_part *hfd_pass_part_by_id(const struct hfd_pass_rows *rows, hfd_slice fleet_id);
 

@@ -12,9 +12,7 @@
 #include "driver/base/slice.h"
 #include "store/kind.h"
 
-struct hfd_pass_part;
 struct hfd_report_row;
-struct hfd_take;
 
 #define HFD_WIRE_ID_MAX 64
 #define HFD_WIRE_REPORTS_MAX 256 /* of one resource; more are not read */
@@ -78,41 +76,6 @@ struct hfd_wire_problem {
  */
 HFD_MUST_CHECK hfd_rc hfd_wire_problem_read(hfd_slice body, struct hfd_arena *mem,
                                             struct hfd_wire_problem *out, struct hfd_err *err);
-
-/*
- * All sentences of this folder that an app developer or an operator reads: messages of failed
- * operations, and what stands in the way of one. The result has no p if memory is short.
- *
- * A message is whole sentences. A trouble is part of the message of a deadline: it has no full
- * stop. Thread: writer.
- */
-
-/** It has our label, but not this server's. @param owner  the server that made it; empty = none */
-hfd_slice hfd_words_other_server(const struct hfd_take *t, const struct hfd_pass_part *part,
-                                 hfd_slice id, hfd_slice owner);
-/** The name belongs to a HyperFleet resource that is not of this driver resource. */
-hfd_slice hfd_words_name_taken(const struct hfd_take *t, const struct hfd_pass_part *part,
-                               hfd_slice id);
-/** A name cannot change. */
-hfd_slice hfd_words_other_name(const struct hfd_take *t, const struct hfd_pass_part *part,
-                               hfd_slice id, hfd_slice name);
-hfd_slice hfd_words_invalid(const struct hfd_take *t, const struct hfd_pass_part *part);
-/** This HyperFleet has no PATCH or DELETE. */
-hfd_slice hfd_words_unable(const struct hfd_take *t, const struct hfd_pass_part *part);
-hfd_slice hfd_words_credentials(const struct hfd_take *t);
-hfd_slice hfd_words_no_cluster(const struct hfd_take *t, hfd_slice cluster_id);
-
-/** "HyperFleet answered 503: ...", for an answer that is not good. */
-hfd_slice hfd_words_answer(const struct hfd_take *t);
-/** This HyperFleet cannot list by label. @param answer  of hfd_words_answer */
-hfd_slice hfd_words_cannot_search(const struct hfd_take *t, enum hfd_kind kind, hfd_slice answer);
-/** This HyperFleet cannot delete an orphan. */
-hfd_slice hfd_words_cannot_delete(const struct hfd_take *t, enum hfd_kind kind);
-
-#define HFD_WORDS_NO_LIST "HyperFleet answered with a document that is no list"
-#define HFD_WORDS_BEHIND "HyperFleet answered with an earlier generation than before"
-#define HFD_WORDS_ORPHAN_UNREADABLE "HyperFleet answered with a document that cannot be read"
-#define HFD_WORDS_INHABITED "it was not deleted: a nodepool of a resource was made in it meanwhile"
 
 /* The meaning of an answer: the table "What answers mean" of README.md. Pure. Thread: any. */
 

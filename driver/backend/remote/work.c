@@ -1,19 +1,13 @@
 /* See work.h. */
 #include "driver/backend/remote/work.h"
 
-#include "driver/backend/remote/handle.h"
-#include "driver/backend/remote/wire.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
-#include "driver/base/foreign.h"
-#include "driver/base/log.h"
 #include "driver/base/rng.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* Which work is due. See work.h. */
@@ -159,137 +153,6 @@ hfd_rc hfd_remote_hurry(struct hfd_txn *tx, hfd_slice guresid, int64_t older_us,
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
 }
 
-#define TROUBLE_MAX_BYTES 240
-/* After its deadline, a resource is looked at after each twentieth of its operation's age. */
-#define LATE_SHARE 20
-
-/* 0 or more, less than the bound. */
-static int64_t random_below(const struct hfd_remote_policy *policy, int64_t bound)
-{
-    uint64_t v;
-
-    hfd_rng_bytes(policy->rng, &v, sizeof(v));
-    return bound > 0 ? (int64_t)(v % (uint64_t)bound) : 0;
-}
-
-int64_t hfd_due_jitter_us(const struct hfd_remote_policy *policy, int64_t interval_us)
-{
-    return interval_us - random_below(policy, interval_us / 10);
-}
-
-int64_t hfd_due_backoff_us(const struct hfd_remote_policy *policy, int64_t tries,
-                           const struct hfd_remote_answer *answer)
-{
-    int64_t delay_us = policy->retry_min_us;
-
-    for (int64_t i = 1; i < tries && delay_us < policy->retry_max_us; i++)
-        delay_us *= 2;
-    delay_us = delay_us < policy->retry_max_us ? delay_us : policy->retry_max_us;
-    delay_us -= random_below(policy, delay_us / 2);
-    return delay_us > answer->retry_after_us ? delay_us : answer->retry_after_us;
-}
-
-bool hfd_due_is_settled(const struct hfd_pass_rows *rows)
-{
-    if (rows->remote.goal == HFD_GOAL_OBSERVE)
-        return true;
-    if (rows->remote.goal != HFD_GOAL_MAKE)
-        return false;
-    for (size_t i = 0; i < rows->count; i++) {
-        const struct hfd_pass_part *p = &rows->parts[i];
-
-        if (p->row.leaving ? p->exists
-                           : !p->exists || p->row.pending || !p->fleet.ready ||
-                                 p->fleet.generation < p->row.generation)
-            return false;
-    }
-    return true;
-}
-
-enum hfd_watched hfd_due_watched(const struct hfd_pass_rows *rows)
-{
-    if (hfd_due_is_settled(rows))
-        return HFD_WATCHED_IDLY;
-    if (rows->remote.goal != HFD_GOAL_MAKE && rows->remote.goal != HFD_GOAL_DELETE)
-        return HFD_WATCHED_NOT;
-    for (size_t i = 0; i < rows->count; i++)
-        if (rows->parts[i].exists &&
-            (rows->parts[i].row.pending || !hfd_backend_id_is_given(rows->parts[i].row.fleet_id)))
-            return HFD_WATCHED_NOT;
-    return HFD_WATCHED_CLOSELY;
-}
-
-int64_t hfd_due_late_us(const struct hfd_take *t, int64_t since_us)
-{
-    int64_t late_us = (t->now_us - since_us) / LATE_SHARE;
-
-    late_us = late_us > t->policy->watch_us ? late_us : t->policy->watch_us;
-    return hfd_due_jitter_us(t->policy,
-                             late_us < t->policy->idle_us ? late_us : t->policy->idle_us);
-}
-
-int64_t hfd_due_interval_us(const struct hfd_take *t)
-{
-    const struct hfd_resource_row *res = &t->rows.res;
-
-    if (hfd_due_is_settled(&t->rows))
-        return hfd_due_jitter_us(t->policy, t->policy->idle_us);
-    if (t->now_us < res->op_deadline_us)
-        return hfd_due_jitter_us(t->policy, t->policy->watch_us);
-    return hfd_due_late_us(t, res->op_started_us);
-}
-
-bool hfd_due_cannot_list(const struct hfd_take *t)
-{
-    const int status = t->answer->status;
-
-    return t->verdict == HFD_ON_MISSING || (t->answer->arrived && t->verdict != HFD_ON_FOREIGN &&
-                                            (status == 400 || status == 405 || status == 501));
-}
-
-/* Retry-After never puts off the last try behind the deadline of an operation. */
-static int64_t before_deadline_us(const struct hfd_take *t, int64_t due_us)
-{
-    const int64_t last_us = t->rows.res.op_deadline_us - t->policy->retry_min_us;
-
-    return t->answer->retry_after_us > 0 && last_us > t->now_us && due_us > last_us ? last_us
-                                                                                    : due_us;
-}
-
-hfd_rc hfd_due_later(struct hfd_take *t, struct hfd_err *err, const char *fmt, ...)
-{
-    char words[TROUBLE_MAX_BYTES];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(words, sizeof(words), fmt, ap);
-    va_end(ap);
-    hfd_foreign_drop_halves(words);
-    t->rows.remote.error = hfd_arena_show(t->mem, hfd_slice_of(words), sizeof(words));
-    if (t->rows.remote.error.p == NULL)
-        return hfd_fail_nomem(err, "take HyperFleet's answer");
-    t->failed = true;
-    hfd_pass_end(t->m);
-    t->rows.remote.tries++;
-    t->rows.remote.watched = hfd_due_is_settled(&t->rows) ? HFD_WATCHED_IDLY : HFD_WATCHED_NOT;
-    t->rows.remote.due_us = before_deadline_us(
-        t, t->now_us + hfd_due_backoff_us(t->policy, t->rows.remote.tries, t->answer));
-    /* The thread logs answers that are not HyperFleet's. This one is, and cannot be used. */
-    if (t->rows.remote.tries == 1 && hfd_remote_health_of(t->answer) == HFD_REMOTE_WELL)
-        HFD_LOG(HFD_LOG_WARN, "unusable answer of the remote HyperFleet; will ask again",
-                HFD_LOG_STR("guresid", t->rows.remote.guresid),
-                HFD_LOG_STR("failure", t->rows.remote.error));
-    return HFD_OK;
-}
-
-hfd_rc hfd_due_later_by_answer(struct hfd_take *t, struct hfd_err *err)
-{
-    const hfd_slice words = hfd_words_answer(t);
-
-    return words.p != NULL ? hfd_due_later(t, err, "%.*s", HFD_SLICE_FMT(words))
-                           : hfd_fail_nomem(err, "take HyperFleet's answer");
-}
-
 /* A table with buckets of four; a ring has the places of the names that wait. */
 
 #define WAYS 4
@@ -413,23 +276,15 @@ size_t hfd_asked_take(struct hfd_asked *a, struct hfd_asked_id *out, size_t max,
 /* ---- breaker, rate, what is set aside ---- */
 
 #define TO(s) (1u << HFD_BREAKER_##s)
-static const struct {
-    const char *name;
-    unsigned next;
-} states[HFD_BREAKER_STATE_COUNT] = {
-    [HFD_BREAKER_CLOSED] = {"closed", TO(OPEN)},
-    [HFD_BREAKER_OPEN] = {"open", TO(HALF_OPEN) | TO(CLOSED)},
-    [HFD_BREAKER_HALF_OPEN] = {"half-open", TO(OPEN) | TO(CLOSED)},
+static const unsigned next_states[HFD_BREAKER_STATE_COUNT] = {
+    [HFD_BREAKER_CLOSED] = TO(OPEN),
+    [HFD_BREAKER_OPEN] = TO(HALF_OPEN) | TO(CLOSED),
+    [HFD_BREAKER_HALF_OPEN] = TO(OPEN) | TO(CLOSED),
 };
-
-const char *hfd_breaker_name(enum hfd_breaker_state state)
-{
-    return states[state].name;
-}
 
 static void move(struct hfd_breaker *b, enum hfd_breaker_state to)
 {
-    HFD_ASSERT((states[b->state].next & (1u << to)) != 0);
+    HFD_ASSERT((next_states[b->state] & (1u << to)) != 0);
     b->state = to;
     b->ill = 0;
 }

@@ -1,4 +1,9 @@
 /*
+ * The validation rules R1 to R22 of a PacemakerCluster document, as one table with one row a rule.
+ * The table checks a document, drops the fields that it does not know, and prints the page of the
+ * manual. Rules that need the stored document are in intake.h. Pure; allocates from the arena
+ * given. Thread: any. Source: PacemakerCluster, "Validation Rules", and its CRD.
+ *
  * A PacemakerCluster document as plain structs: what an observer of a two-node cluster says of its
  * nodes, their resources and their fencing agents. Pure. Thread: any. Source: PacemakerCluster,
  * "Status Structure".
@@ -13,7 +18,32 @@
 
 #include "driver/fleet/condition.h"
 #include "driver/fleet/report.h"
-#include "driver/health/rules.h"
+
+/** The most that are listed of one document; further ones are counted. */
+#define HFD_HEALTH_VIOLATIONS_MAX 1000
+/** A document's compact JSON, after unknown fields were dropped. */
+#define HFD_HEALTH_DOCUMENT_MAX_BYTES ((size_t)512 * 1024)
+
+struct hfd_health_violation {
+    hfd_slice field;   /* "data.pacemakerCluster.status.nodes[0].nodeName" */
+    const char *rule;  /* "R9" */
+    hfd_slice message; /* "must be at most 253 characters, has 254" */
+};
+
+struct hfd_health_violations {
+    struct hfd_health_violation *items; /* in the order of the document */
+    size_t count;
+    size_t total; /* with those that are not listed */
+};
+
+struct hfd_health_rule_text {
+    const char *number; /* "R12" */
+    const char *place;  /* "status.nodes[].addresses[]" */
+    const char *field;  /* "address" */
+    const char *text;   /* "must be a valid global unicast ..." */
+};
+/** Gives a row of the table, for the manual and its test. @return false: it has no such row */
+bool hfd_health_rule_at(size_t index, struct hfd_health_rule_text *out);
 
 #define HFD_HEALTH_NODES_MAX 5
 #define HFD_HEALTH_UNITS_MAX 8
@@ -51,7 +81,7 @@ struct hfd_health_document {
 };
 
 /**
- * Reads a document that hfd_health_check has accepted.
+ * Reads a document that the rules accept.
  * @param doc  borrows; out copies what it keeps into mem
  * @return HFD_OK, HFD_NOMEM, HFD_CORRUPT (the rules do not hold: a stored document is damaged)
  */
@@ -99,7 +129,7 @@ struct hfd_health_objects {
 };
 
 /**
- * Finds the objects of a document that hfd_health_check has accepted. An offline node is not
+ * Finds the objects of a document that the rules accept. An offline node is not
  * present, and neither is what runs on it.
  * @param doc  borrowed by out; NULL has no objects
  */

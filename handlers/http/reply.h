@@ -7,7 +7,7 @@
 #define HFD_HTTP_REPLY_H
 
 #include "driver/base/buf.h"
-#include "driver/health/rules.h"
+#include "driver/health/document.h"
 #include "handlers/http/http.h"
 #include "schemas/validate.h"
 

@@ -7,7 +7,7 @@
 
 #include "driver/base/metrics.h"
 #include "driver/core/life.h"
-#include "driver/health/rules.h"
+#include "driver/health/document.h"
 #include "handlers/auth/scope.h"
 #include "handlers/cli/cli.h"
 #include "handlers/http/route.h"
@@ -132,13 +132,12 @@ static void print_exits(void)
 
 static void print_pacemaker_rules(void)
 {
-    printf("| rule | field | text |\n|---|---|---|\n");
-    for (size_t i = 0; i < hfd_health_rule_count(); i++) {
-        const struct hfd_health_rule_text rule = hfd_health_rule_at(i);
+    struct hfd_health_rule_text rule;
 
+    printf("| rule | field | text |\n|---|---|---|\n");
+    for (size_t i = 0; hfd_health_rule_at(i, &rule); i++)
         printf("| %s | `%s%s%s` | %s |\n", rule.number, rule.place,
                rule.place[0] != '\0' ? "." : "", rule.field, rule.text);
-    }
 }
 
 /* ---- scopes ---- */

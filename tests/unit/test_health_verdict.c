@@ -7,7 +7,6 @@
 
 #include "driver/base/clock.h"
 #include "driver/health/intake.h"
-#include "driver/health/rules.h"
 #include "tests/lib/health_doc.h"
 
 #include <setjmp.h>
@@ -43,14 +42,12 @@ static void bench_close(struct bench *b)
 /* The document as it is now, which the rules accept. */
 static struct hfd_health_document parse(struct bench *b)
 {
-    struct hfd_health_violations found;
-    struct hfd_health_document doc;
+    struct hfd_health_reading reading;
     struct hfd_err err = {.rc = HFD_OK};
 
-    if (hfd_health_check(b->json, "", &b->mem, &found, &err) != HFD_OK)
+    if (hfd_health_read(b->json, "", &b->mem, &reading, &err) != HFD_OK)
         fail_msg("%s", err.msg);
-    assert_int_equal(hfd_health_parse(b->json, &b->mem, &doc, NULL), HFD_OK);
-    return doc;
+    return reading.document;
 }
 
 static struct hfd_health_verdict judge_at(struct bench *b, int64_t now_us)

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "driver/base/jsonx_int.h"
+#include "driver/base/jsonx.h"
 #include "driver/base/metrics.h"
 #include "driver/base/rng.h"
 

@@ -219,27 +219,6 @@ void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us)
     hfd_buf_addc(b, '"');
 }
 
-static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-void hfd_buf_base64url(struct hfd_buf *b, const void *bytes, size_t len)
-{
-    const unsigned char *in = bytes;
-
-    for (size_t i = 0; i < len; i += 3) {
-        size_t n = len - i < 3 ? len - i : 3;
-        unsigned v = (unsigned)in[i] << 16;
-        char out[4];
-
-        if (n > 1)
-            v |= (unsigned)in[i + 1] << 8;
-        if (n > 2)
-            v |= in[i + 2];
-        for (size_t k = 0; k < 4; k++)
-            out[k] = alphabet[(v >> (18 - 6 * k)) & 63u];
-        hfd_buf_add(b, (hfd_slice){out, n + 1});
-    }
-}
-
 /* The value of a character; `last` holds those of 62 and 63. */
 static int sextet(char c, const char last[2])
 {

@@ -61,11 +61,6 @@ static inline void hfd_buf_member_time(struct hfd_buf *b, const char *lead, int6
     hfd_buf_add(b, hfd_slice_of(lead));
     hfd_buf_json_time(b, at_us);
 }
-/**
- * Adds base64url without padding. It reads a table, so it is for public bytes only, such as
- * ciphertext.
- */
-void hfd_buf_base64url(struct hfd_buf *b, const void *bytes, size_t len);
 
 /** The text so far. Borrowed until the next addition. */
 static inline hfd_slice hfd_buf_slice(const struct hfd_buf *b)

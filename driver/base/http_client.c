@@ -416,6 +416,21 @@ static void say_why(struct hfd_http_call *call, CURLcode code)
         (void)snprintf(a->detail, sizeof(a->detail), "%s", a->why);
 }
 
+/*
+ * Copies a media type: without parameters and what is not printable.
+ * @param type  the header's value, or NULL
+ */
+static void keep_type(const char *type, char out[HFD_PEER_TYPE_MAX])
+{
+    size_t len = 0;
+
+    for (; type != NULL && len < HFD_PEER_TYPE_MAX - 1 && type[len] > ' ' && type[len] <= '~' &&
+           type[len] != ';';
+         len++)
+        out[len] = type[len];
+    out[len] = '\0';
+}
+
 static void finish(const struct hfd_http_client *client, struct hfd_http_call *call, CURLcode code)
 {
     struct hfd_http_answer *a = call->answer;
@@ -426,7 +441,7 @@ static void finish(const struct hfd_http_client *client, struct hfd_http_call *c
     (void)curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
     (void)curl_easy_getinfo(call->easy, CURLINFO_CONTENT_TYPE, &type);
     a->status = (int)status;
-    hfd_peer_type(type, a->type);
+    keep_type(type, a->type);
     if (later.len > 0)
         (void)!hfd_peer_retry_after(
             later, hfd_clock_wall_us(client->clock) + hfd_clock_skew_us(client->clock),

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "driver/base/foreign.h"
-#include "driver/base/jsonx_int.h"
 
 /* Documents that the program builds may be deeper than documents that it accepts. */
 #define DUMP_DEPTH_MAX (4 * HFD_JSON_DEPTH_MAX)

@@ -111,4 +111,12 @@ const char *hfd_json_type_name(const json_t *v);
  */
 json_t *hfd_json_pointer(const json_t *doc, hfd_slice pointer);
 
+/**
+ * Makes failed allocations of jansson visible from now on, whichever allocator is set at this
+ * moment. Its parser reports many of them as syntax errors, and a client would read that its
+ * document is wrong.
+ * Thread: start-up.
+ */
+void hfd_json_watch_memory(void);
+
 #endif

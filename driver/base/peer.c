@@ -40,17 +40,6 @@ enum hfd_peer_word hfd_peer_word_of(int status, enum hfd_peer_body body, bool ma
     return HFD_PEER_FOREIGN;
 }
 
-void hfd_peer_type(const char *type, char out[HFD_PEER_TYPE_MAX])
-{
-    size_t len = 0;
-
-    for (; type != NULL && len < HFD_PEER_TYPE_MAX - 1 && type[len] > ' ' && type[len] <= '~' &&
-           type[len] != ';';
-         len++)
-        out[len] = type[len];
-    out[len] = '\0';
-}
-
 void hfd_peer_describe(const struct hfd_peer_foreign *a, char *out, size_t size)
 {
     const char *what = a->type != NULL && a->type[0] != '\0' ? a->type : "no content type";

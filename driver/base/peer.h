@@ -32,17 +32,11 @@ enum hfd_peer_word hfd_peer_word_of(int status, enum hfd_peer_body body, bool ma
 /** True for 408, 425, 429 and 5xx: the peer cannot serve now. */
 bool hfd_peer_is_busy(int status);
 
-/**
- * Copies a media type for hfd_peer_describe: without parameters and what is not printable.
- * @param type  the header's value, or NULL
- */
-void hfd_peer_type(const char *type, char out[HFD_PEER_TYPE_MAX]);
-
 /** A foreign answer. */
 struct hfd_peer_foreign {
     const char *whose; /* "Kubernetes'" */
     int status;
-    const char *type; /* of hfd_peer_type; empty or NULL = not said */
+    const char *type; /* a media type; empty or NULL = not said */
     bool empty;       /* it has no body */
 };
 

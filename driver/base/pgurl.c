@@ -177,7 +177,8 @@ static bool is_secret(hfd_slice name)
     return hfd_slice_is(name, "password") || hfd_slice_is(name, "sslpassword");
 }
 
-bool hfd_pgurl_has(hfd_slice url, const char *name)
+/* True if a checked URL has the parameter behind its `?`. */
+static bool has_parameter(hfd_slice url, const char *name)
 {
     hfd_slice query = split(url).query;
 
@@ -192,12 +193,7 @@ bool hfd_pgurl_has(hfd_slice url, const char *name)
 
 bool hfd_pgurl_has_password(hfd_slice url)
 {
-    return split(url).password.p != NULL || hfd_pgurl_has(url, "password");
-}
-
-bool hfd_pgurl_has_hosts(hfd_slice url)
-{
-    return has_char(split(url).hosts, ',');
+    return split(url).password.p != NULL || has_parameter(url, "password");
 }
 
 static void mask_query(struct hfd_buf *b, hfd_slice query)

@@ -22,10 +22,6 @@ HFD_MUST_CHECK hfd_rc hfd_pgurl_check(hfd_slice text, struct hfd_err *err);
 
 /** True if a checked URL holds a password: of the user, or as a parameter. */
 bool hfd_pgurl_has_password(hfd_slice url);
-/** True if a checked URL has the parameter behind its `?`. */
-bool hfd_pgurl_has(hfd_slice url, const char *name);
-/** True if a checked URL names several hosts. */
-bool hfd_pgurl_has_hosts(hfd_slice url);
 
 /** Adds a checked URL with *** in place of each password. */
 void hfd_pgurl_mask(struct hfd_buf *b, hfd_slice url);

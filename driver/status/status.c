@@ -125,20 +125,6 @@ void hfd_status_count_pseudo(struct hfd_status_counts *counts, const struct hfd_
     counts->presence[v->presence]++;
 }
 
-const char *hfd_status_phase_name(enum hfd_status_phase p)
-{
-    static const char *const names[HFD_PHASE_COUNT] = {
-        [HFD_PHASE_INSTANTIATING] = "Instantiating",
-        [HFD_PHASE_INSTANTIATED] = "Instantiated",
-        [HFD_PHASE_INSTANTIATE_FAILED] = "InstantiateFailed",
-        [HFD_PHASE_TERMINATING] = "Terminating",
-        [HFD_PHASE_TERMINATED] = "Terminated",
-        [HFD_PHASE_TERMINATE_FAILED] = "TerminateFailed",
-    };
-
-    return names[p];
-}
-
 enum hfd_status_phase hfd_status_phase_of(struct hfd_status_life life,
                                           const int64_t rsync[HFD_RSYNC_COUNT])
 {
@@ -662,6 +648,20 @@ static void add_items(struct hfd_buf *b, const struct hfd_status_query *q,
     hfd_buf_add(b, before != NULL ? HFD_SLICE("]}]}]") : HFD_SLICE("]"));
 }
 
+static const char *phase_name(enum hfd_status_phase p)
+{
+    static const char *const names[HFD_PHASE_COUNT] = {
+        [HFD_PHASE_INSTANTIATING] = "Instantiating",
+        [HFD_PHASE_INSTANTIATED] = "Instantiated",
+        [HFD_PHASE_INSTANTIATE_FAILED] = "InstantiateFailed",
+        [HFD_PHASE_TERMINATING] = "Terminating",
+        [HFD_PHASE_TERMINATED] = "Terminated",
+        [HFD_PHASE_TERMINATE_FAILED] = "TerminateFailed",
+    };
+
+    return names[p];
+}
+
 void hfd_status_view_format(struct hfd_buf *b, const struct hfd_status_query *q,
                             const struct hfd_status_view *view)
 {
@@ -673,7 +673,7 @@ void hfd_status_view_format(struct hfd_buf *b, const struct hfd_status_query *q,
     hfd_buf_lit(b, ",\"state\":");
     status_state_format(b, &view->state);
     if (view->has_phase) {
-        add_some(b, "status", hfd_slice_of(hfd_status_phase_name(view->phase)));
+        add_some(b, "status", hfd_slice_of(phase_name(view->phase)));
         if (q->type == HFD_STATUS_TYPE_RSYNC)
             add_rsync_counts(b, view->counts.rsync);
         else

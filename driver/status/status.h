@@ -90,9 +90,6 @@ enum hfd_status_phase {
     HFD_PHASE_COUNT
 };
 
-/** "Instantiating". */
-const char *hfd_status_phase_name(enum hfd_status_phase p);
-
 struct hfd_status_life {
     bool terminating; /* its termination was asked for */
     bool gone;        /* nothing is left of it */

@@ -225,8 +225,6 @@ static void database_urls(hfd_slice in, struct hfd_arena *mem)
     if (hfd_pgurl_check(in, NULL) != HFD_OK)
         return;
     HFD_ASSERT(hfd_pgurl_is(in));
-    (void)hfd_pgurl_has(in, "sslmode");
-    (void)hfd_pgurl_has_hosts(in);
     hfd_buf_init(&b, FUZZ_ARENA_BYTES);
     hfd_pgurl_mask(&b, in);
     HFD_ASSERT(hfd_buf_finish(&b, &masked, NULL) == HFD_OK);

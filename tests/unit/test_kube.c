@@ -243,7 +243,7 @@ static struct hfd_kube_answer answer_of(int status, const char *body, enum hfd_k
 
     a.empty = text.len == 0;
     a.no_route = hfd_slice_starts(text, HFD_SLICE("404 page not found"));
-    hfd_peer_type(body == NULL ? "text/html; charset=utf-8" : "application/json", a.type);
+    (void)snprintf(a.type, sizeof(a.type), body == NULL ? "text/html" : "application/json");
     if (hfd_json_parse(text, &a.doc, NULL) != HFD_OK)
         a.doc = NULL;
     return a;

@@ -297,20 +297,22 @@ static const struct {
     const char *headers, *body;
     bool is_json;
     int64_t retry_after_us;
+    const char *type; /* without parameters; NULL = not looked at */
 } answers[] = {
-    {200, "Content-Type: application/json\r\n", "{}", true, 0},
-    {200, "Content-Type: application/json; charset=utf-8\r\n", "{}", true, 0},
+    {200, "Content-Type: application/json\r\n", "{}", true, 0, NULL},
+    {200, "Content-Type: application/json; charset=utf-8\r\n", "{}", true, 0, "application/json"},
     {404, "Content-Type: application/problem+json\r\n", "{\"code\":\"HYPERFLEET-NTF-001\"}", true,
-     0},
-    {201, "content-type: APPLICATION/JSON ;x=y\r\n", "{}", true, 0},
-    {200, "Content-Type: text/html\r\n", "<html>", false, 0},
-    {200, "Content-Type: application/jsonp\r\n", "x", false, 0},
-    {200, "", "{}", false, 0},
-    {204, "", "", false, 0},
-    {503, "Content-Type: text/plain\r\nRetry-After: 7\r\n", "later", false, 7 * HFD_US_PER_S},
-    {429, "retry-after:   120  \r\n", "", false, 120 * HFD_US_PER_S},
-    {429, "Retry-After: soon\r\n", "", false, 0},
-    {500, "Content-Encoding: gzip\r\nContent-Type: application/json\r\n", "not gzip", true, 0},
+     0, NULL},
+    {201, "content-type: APPLICATION/JSON ;x=y\r\n", "{}", true, 0, "APPLICATION/JSON"},
+    {200, "Content-Type: text/html\r\n", "<html>", false, 0, "text/html"},
+    {200, "Content-Type: application/jsonp\r\n", "x", false, 0, NULL},
+    {200, "", "{}", false, 0, NULL},
+    {204, "", "", false, 0, NULL},
+    {503, "Content-Type: text/plain\r\nRetry-After: 7\r\n", "later", false, 7 * HFD_US_PER_S, NULL},
+    {429, "retry-after:   120  \r\n", "", false, 120 * HFD_US_PER_S, NULL},
+    {429, "Retry-After: soon\r\n", "", false, 0, NULL},
+    {500, "Content-Encoding: gzip\r\nContent-Type: application/json\r\n", "not gzip", true, 0,
+     NULL},
 };
 static size_t answer_at;
 
@@ -337,6 +339,8 @@ static void answers_are_taken_as_they_are(void **state)
         assert_int_equal(call.answer.is_json, answers[answer_at].is_json);
         assert_int_equal(call.answer.retry_after_us, answers[answer_at].retry_after_us);
         assert_true(hfd_slice_is(call.answer.body, answers[answer_at].body));
+        if (answers[answer_at].type != NULL)
+            assert_string_equal(call.answer.type, answers[answer_at].type);
         assert_true(call.duration_us >= 0);
         hfd_remote_call_fini(&call);
     }

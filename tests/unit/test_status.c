@@ -309,36 +309,36 @@ static void test_phases(void **state)
     static const struct {
         bool terminating, gone;
         int64_t rsync[HFD_RSYNC_COUNT]; /* Pending, Applied, Failed, Retrying, Terminated */
-        const char *phase;
+        enum hfd_status_phase phase;
     } rows[] = {
-        {false, false, {0, 0, 0, 0, 0}, "Instantiated"}, /* no adapters */
-        {false, false, {12, 0, 0, 0, 0}, "Instantiating"},
-        {false, false, {0, 12, 0, 0, 0}, "Instantiated"},
-        {false, false, {0, 11, 1, 0, 0}, "InstantiateFailed"},
-        {false, false, {1, 10, 1, 0, 0}, "Instantiating"},
-        {false, false, {0, 11, 0, 1, 0}, "Instantiating"},
-        {false, false, {0, 10, 1, 1, 0}, "Instantiating"},
-        {false, false, {0, 11, 0, 0, 1}, "InstantiateFailed"},
-        {false, true, {0, 0, 0, 0, 12}, "InstantiateFailed"},
-        {false, true, {0, 0, 0, 0, 0}, "InstantiateFailed"},
-        {true, false, {12, 0, 0, 0, 0}, "Terminating"},
-        {true, false, {0, 12, 0, 0, 0}, "Terminating"},
-        {true, false, {0, 0, 0, 0, 0}, "Terminating"},
-        {true, false, {0, 0, 0, 0, 12}, "Terminated"},
-        {true, false, {0, 0, 1, 0, 11}, "TerminateFailed"},
-        {true, false, {0, 0, 12, 0, 0}, "TerminateFailed"},
-        {true, false, {1, 0, 1, 0, 10}, "Terminating"},
-        {true, false, {0, 1, 1, 0, 10}, "Terminating"},
-        {true, false, {0, 0, 1, 1, 10}, "Terminating"},
-        {true, true, {0, 0, 0, 0, 12}, "Terminated"},
-        {true, true, {0, 0, 0, 0, 0}, "Terminated"},
+        {false, false, {0, 0, 0, 0, 0}, HFD_PHASE_INSTANTIATED}, /* no adapters */
+        {false, false, {12, 0, 0, 0, 0}, HFD_PHASE_INSTANTIATING},
+        {false, false, {0, 12, 0, 0, 0}, HFD_PHASE_INSTANTIATED},
+        {false, false, {0, 11, 1, 0, 0}, HFD_PHASE_INSTANTIATE_FAILED},
+        {false, false, {1, 10, 1, 0, 0}, HFD_PHASE_INSTANTIATING},
+        {false, false, {0, 11, 0, 1, 0}, HFD_PHASE_INSTANTIATING},
+        {false, false, {0, 10, 1, 1, 0}, HFD_PHASE_INSTANTIATING},
+        {false, false, {0, 11, 0, 0, 1}, HFD_PHASE_INSTANTIATE_FAILED},
+        {false, true, {0, 0, 0, 0, 12}, HFD_PHASE_INSTANTIATE_FAILED},
+        {false, true, {0, 0, 0, 0, 0}, HFD_PHASE_INSTANTIATE_FAILED},
+        {true, false, {12, 0, 0, 0, 0}, HFD_PHASE_TERMINATING},
+        {true, false, {0, 12, 0, 0, 0}, HFD_PHASE_TERMINATING},
+        {true, false, {0, 0, 0, 0, 0}, HFD_PHASE_TERMINATING},
+        {true, false, {0, 0, 0, 0, 12}, HFD_PHASE_TERMINATED},
+        {true, false, {0, 0, 1, 0, 11}, HFD_PHASE_TERMINATE_FAILED},
+        {true, false, {0, 0, 12, 0, 0}, HFD_PHASE_TERMINATE_FAILED},
+        {true, false, {1, 0, 1, 0, 10}, HFD_PHASE_TERMINATING},
+        {true, false, {0, 1, 1, 0, 10}, HFD_PHASE_TERMINATING},
+        {true, false, {0, 0, 1, 1, 10}, HFD_PHASE_TERMINATING},
+        {true, true, {0, 0, 0, 0, 12}, HFD_PHASE_TERMINATED},
+        {true, true, {0, 0, 0, 0, 0}, HFD_PHASE_TERMINATED},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_string_equal(
-            hfd_status_phase_name(hfd_status_phase_of(
-                (struct hfd_status_life){rows[i].terminating, rows[i].gone}, rows[i].rsync)),
+        assert_int_equal(
+            hfd_status_phase_of((struct hfd_status_life){rows[i].terminating, rows[i].gone},
+                                rows[i].rsync),
             rows[i].phase);
 }
 

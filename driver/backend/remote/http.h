@@ -39,7 +39,7 @@ struct hfd_remote_answer {
     int status;
     bool is_json;     /* application/json or application/problem+json; else `body` is
                          not read */
-    const char *type; /* as hfd_peer_type gives it; NULL = not said */
+    const char *type; /* without parameters; NULL = not said */
     hfd_slice body;
     int64_t retry_after_us; /* from Retry-After; 0 = none */
 };

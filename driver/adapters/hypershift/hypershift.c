@@ -4,7 +4,7 @@
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/report.h"
-#include "driver/adapters/hypershift/work.h"
+#include "driver/adapters/hypershift/steps.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/file.h"

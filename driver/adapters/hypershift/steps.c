@@ -68,11 +68,6 @@ static int64_t retry_after_us(const struct hfd_hs_work *w, const struct hfd_kube
     return left_us > 0 && answer->retry_after_us > left_us ? left_us : answer->retry_after_us;
 }
 
-bool hfd_hs_is_closed(const struct hfd_hs_server *s)
-{
-    return hfd_clock_mono_us(s->clock) < s->closed_until_us;
-}
-
 static enum hfd_step_end unreachable(struct hfd_hs_work *w)
 {
     return hfd_hs_end(w, HFD_STEP_FAULT, hfd_kube_class_reason(HFD_KUBE_UNREACHABLE), "%s",
@@ -437,7 +432,14 @@ static enum hfd_step_end hs_remove(struct hfd_hs_work *w, const struct hfd_kube_
                       name->type->kind, HFD_SLICE_FMT(name->name), held);
 }
 
-bool hfd_hs_has_drifted(const struct hfd_hs_work *w)
+/* The pause between an apply and the next one that puts fields back: others may insist. */
+#define DRIFT_US (10 * HFD_US_PER_S)
+
+/*
+ * True if the spec of the object was changed since this process applied it. Others may write fields
+ * of their own: an apply tells.
+ */
+static bool has_drifted(const struct hfd_hs_work *w)
 {
     return w->row.deleted_us == 0 && w->object.doc != NULL &&
            w->record->applied_generation == w->row.generation &&
@@ -451,8 +453,7 @@ static bool hs_must_apply(const struct hfd_hs_work *w)
 
     /* Visits of a resync come up to a tenth early: work.c. */
     return !has_order(w) || w->record->applied_generation != w->row.generation ||
-           since_us >= w->resync_us - w->resync_us / 10 ||
-           (since_us >= HFD_HS_DRIFT_US && hfd_hs_has_drifted(w));
+           since_us >= w->resync_us - w->resync_us / 10 || (since_us >= DRIFT_US && has_drifted(w));
 }
 
 /*
@@ -922,3 +923,52 @@ const struct hfd_reconciler hfd_hs_pool_steps = {
     .teardown = HFD_HS_STEPS(pool_teardown),
     .is_current = hs_is_current,
 };
+
+/* ---- the next visit ---- */
+
+#define WATCHED_WAIT_US (30 * HFD_US_PER_S)
+#define AGAIN_US (HFD_US_PER_S / 10)
+#define AGAIN_MAX_US HFD_US_PER_S
+
+/* By how the walk ended. */
+static int64_t usual_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
+                              uint32_t random)
+{
+    const struct hfd_hs_record *r = w->record;
+    const int64_t wait_us = w->server->pauses.min_us;
+    const bool timed = r->down_since_us != 0;
+
+    switch (end) {
+    case HFD_STEP_WAITS:
+        return w->mono_us + (watched && !timed && w->row.deleted_us == 0 && w->object.doc != NULL
+                                 ? WATCHED_WAIT_US
+                                 : wait_us);
+    case HFD_STEP_AGAIN:
+        return w->mono_us +
+               (r->attempts * AGAIN_US < AGAIN_MAX_US ? r->attempts * AGAIN_US : AGAIN_MAX_US);
+    case HFD_STEP_FAULT:
+        if (w->server->closed_until_us > w->mono_us)
+            return w->server->closed_until_us;
+        return w->mono_us + hfd_kube_backoff_us(&w->server->pauses, r->attempts, random);
+    case HFD_STEP_DONE:
+    case HFD_STEP_REFUSED:
+    case HFD_STEP_STOPPED:
+        break;
+    }
+    if (timed)
+        return w->mono_us + wait_us;
+    return w->mono_us + w->resync_us - w->resync_us / 10 * (int64_t)(random % 1024) / 1024;
+}
+
+int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
+                             uint32_t random)
+{
+    const int64_t usual_us = usual_visit_us(w, end, watched, random);
+    int64_t at_us = usual_us;
+
+    if (w->judged && w->judgement.until_us != 0)
+        at_us = w->mono_us + w->judgement.until_us - w->now_us;
+    if (has_drifted(w) && w->record->applied_us + DRIFT_US < at_us)
+        at_us = w->record->applied_us + DRIFT_US;
+    return at_us < usual_us ? at_us : usual_us;
+}

@@ -17,9 +17,6 @@
 enum hfd_step_end hfd_hs_end(struct hfd_hs_work *work, enum hfd_step_end end, const char *reason,
                              const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/** True while the API server is not called, after a failure. */
-bool hfd_hs_is_closed(const struct hfd_hs_server *server);
-
 /**
  * Reads an object.
  * @param doc  replaced; NULL = it is not there
@@ -28,13 +25,9 @@ bool hfd_hs_is_closed(const struct hfd_hs_server *server);
 enum hfd_step_end hfd_hs_read(struct hfd_hs_work *work, const struct hfd_kube_object *name,
                               json_t **doc);
 
-/**
- * True if the spec of the object was changed since this process applied it. Others may write fields
- * of their own: an apply tells.
- */
-bool hfd_hs_has_drifted(const struct hfd_hs_work *work);
-/* The pause between an apply and the next one that puts fields back: others may insist. */
-#define HFD_HS_DRIFT_US (10 * HFD_US_PER_S)
+/** When to visit a resource again after a walk. @param random  any bits */
+int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *work, enum hfd_step_end end, bool watched,
+                             uint32_t random);
 
 /** The namespace of the objects. */
 static inline hfd_slice hfd_hs_work_namespace(const struct hfd_hs_work *work)

@@ -6,8 +6,6 @@
 #include "driver/adapters/hypershift/steps.h"
 #include "driver/base/yamlx.h"
 
-#include <stdlib.h>
-
 /* ---- work ---- */
 
 hfd_rc hfd_hs_read_validated(struct hfd_hs_work *w, struct hfd_err *err)
@@ -89,55 +87,6 @@ struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *w)
         w->row.kind == HFD_KIND_CLUSTER ? &hfd_hs_cluster_steps : &hfd_hs_pool_steps;
 
     return hfd_reconcile(r, w->row.deleted_us != 0, w);
-}
-
-/* ---- the next visit ---- */
-
-#define WATCHED_WAIT_US (30 * HFD_US_PER_S)
-#define AGAIN_US (HFD_US_PER_S / 10)
-#define AGAIN_MAX_US HFD_US_PER_S
-
-/* By how the walk ended. */
-static int64_t usual_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
-                              uint32_t random)
-{
-    const struct hfd_hs_record *r = w->record;
-    const int64_t wait_us = w->server->pauses.min_us;
-    const bool timed = r->down_since_us != 0;
-
-    switch (end) {
-    case HFD_STEP_WAITS:
-        return w->mono_us + (watched && !timed && w->row.deleted_us == 0 && w->object.doc != NULL
-                                 ? WATCHED_WAIT_US
-                                 : wait_us);
-    case HFD_STEP_AGAIN:
-        return w->mono_us +
-               (r->attempts * AGAIN_US < AGAIN_MAX_US ? r->attempts * AGAIN_US : AGAIN_MAX_US);
-    case HFD_STEP_FAULT:
-        if (w->server->closed_until_us > w->mono_us)
-            return w->server->closed_until_us;
-        return w->mono_us + hfd_kube_backoff_us(&w->server->pauses, r->attempts, random);
-    case HFD_STEP_DONE:
-    case HFD_STEP_REFUSED:
-    case HFD_STEP_STOPPED:
-        break;
-    }
-    if (timed)
-        return w->mono_us + wait_us;
-    return w->mono_us + w->resync_us - w->resync_us / 10 * (int64_t)(random % 1024) / 1024;
-}
-
-int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *w, enum hfd_step_end end, bool watched,
-                             uint32_t random)
-{
-    const int64_t usual_us = usual_visit_us(w, end, watched, random);
-    int64_t at_us = usual_us;
-
-    if (w->judged && w->judgement.until_us != 0)
-        at_us = w->mono_us + w->judgement.until_us - w->now_us;
-    if (hfd_hs_has_drifted(w) && w->record->applied_us + HFD_HS_DRIFT_US < at_us)
-        at_us = w->record->applied_us + HFD_HS_DRIFT_US;
-    return at_us < usual_us ? at_us : usual_us;
 }
 
 /* ---- outputs ---- */

@@ -103,6 +103,12 @@ struct hfd_hs_server {
     struct hfd_hs_part parts[HFD_HS_PARTS];
 };
 
+/** True while the API server is not called, after a failure. */
+static inline bool hfd_hs_is_closed(const struct hfd_hs_server *server)
+{
+    return hfd_clock_mono_us(server->clock) < server->closed_until_us;
+}
+
 /** An object of the visit. */
 struct hfd_hs_object {
     struct hfd_kube_object name;
@@ -154,10 +160,6 @@ void hfd_hs_work_fini(struct hfd_hs_work *work);
 
 /** Walks over the steps of the resource's kind. */
 struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
-
-/** When to visit a resource again after a walk. @param random  any bits */
-int64_t hfd_hs_next_visit_us(const struct hfd_hs_work *work, enum hfd_step_end end, bool watched,
-                             uint32_t random);
 
 /**
  * A step: reads the outputs of a HostedCluster that has published them into work->outputs:

@@ -1,8 +1,8 @@
 /*
  * The validation rules R1 to R22 of a PacemakerCluster document, as one table with one row a rule.
  * The table checks a document, drops the fields that it does not know, and prints the page of the
- * manual. Rules that need the stored document are in intake.h. Pure; allocates from the arena
- * given. Thread: any. Source: PacemakerCluster, "Validation Rules", and its CRD.
+ * manual. Rules that need the stored document are in hfd_health_follows. Pure; allocates from the
+ * arena given. Thread: any. Source: PacemakerCluster, "Validation Rules", and its CRD.
  *
  * A PacemakerCluster document as plain structs: what an observer of a two-node cluster says of its
  * nodes, their resources and their fencing agents. Pure. Thread: any. Source: PacemakerCluster,
@@ -12,6 +12,10 @@
  *
  * The objects of EMCO's status query that a PacemakerCluster document stands for: its nodes, their
  * resources and their fencing agents. Pure. Thread: any.
+ *
+ * How a PacemakerCluster document may follow the stored one (rules R2 to R4 and R7), and how the
+ * Kubernetes-shaped sub-resource puts two documents together. Pure. Thread: any. Source:
+ * PacemakerCluster, "Status Subresource Design" and "Timestamp validation".
  */
 #ifndef HFD_HEALTH_DOCUMENT_H
 #define HFD_HEALTH_DOCUMENT_H
@@ -129,13 +133,36 @@ struct hfd_health_objects {
 };
 
 /**
- * Finds the objects of a document that the rules accept. An offline node is not
- * present, and neither is what runs on it.
+ * Finds the objects of a document that the rules accept. An offline node is not present, and
+ * neither is what runs on it.
  * @param doc  borrowed by out; NULL has no objects
  */
 void hfd_health_objects(const json_t *doc, struct hfd_health_objects *out);
 
 /** Adds data.objects and the objects of the document in the data of an observer's report. */
 void hfd_health_count_objects(const json_t *data, struct hfd_object_counts *counts);
+
+enum hfd_health_follows {
+    HFD_HEALTH_NEWER,   /* it takes the place of the stored one */
+    HFD_HEALTH_SAME,    /* lastUpdated is equal: it takes the place if it differs */
+    HFD_HEALTH_EARLIER, /* refused, R7 */
+    HFD_HEALTH_REMOVED, /* refused, R2: it has no status, and the stored one has */
+};
+
+/** @param stored  NULL = there is none */
+enum hfd_health_follows hfd_health_follows(const struct hfd_health_document *stored,
+                                           const struct hfd_health_document *next);
+
+/**
+ * Makes a document with the status of one and everything else of another. A create takes the status
+ * of none. PUT of the main resource takes that of the stored document. PUT of the status puts its
+ * own into the stored document.
+ * @param main    borrows
+ * @param status  borrows; NULL = no status
+ * @param out     gives; shares members with the two
+ * @return HFD_OK, HFD_NOMEM
+ */
+HFD_MUST_CHECK hfd_rc hfd_health_join(const json_t *main, const json_t *status, json_t **out,
+                                      struct hfd_err *err);
 
 #endif

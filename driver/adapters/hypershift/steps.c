@@ -872,7 +872,7 @@ static const struct hfd_step cluster_teardown[] = {
     {"HostedCluster", hs_delete_object}, {"Secrets", delete_secrets},
 };
 
-const struct hfd_reconciler hfd_hs_cluster_steps = {
+static const struct hfd_reconciler cluster_steps = {
     .sync = HFD_HS_STEPS(cluster_sync),
     .teardown = HFD_HS_STEPS(cluster_teardown),
     .is_current = hs_is_current,
@@ -918,11 +918,18 @@ static const struct hfd_step pool_sync[] = {
 static const struct hfd_step pool_teardown[] = {{"Management", hs_find_management},
                                                 {"NodePool", hs_delete_object}};
 
-const struct hfd_reconciler hfd_hs_pool_steps = {
+static const struct hfd_reconciler pool_steps = {
     .sync = HFD_HS_STEPS(pool_sync),
     .teardown = HFD_HS_STEPS(pool_teardown),
     .is_current = hs_is_current,
 };
+
+struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *w)
+{
+    const struct hfd_reconciler *r = w->row.kind == HFD_KIND_CLUSTER ? &cluster_steps : &pool_steps;
+
+    return hfd_reconcile(r, w->row.deleted_us != 0, w);
+}
 
 /* ---- the next visit ---- */
 

@@ -35,8 +35,7 @@ static inline hfd_slice hfd_hs_work_namespace(const struct hfd_hs_work *work)
     return work->object.name.namespace;
 }
 
-extern const struct hfd_reconciler hfd_hs_cluster_steps;
-
-extern const struct hfd_reconciler hfd_hs_pool_steps;
+/** Walks over the steps of the resource's kind. */
+struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
 
 #endif

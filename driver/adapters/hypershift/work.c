@@ -81,14 +81,6 @@ struct hfd_reconciled hfd_reconcile(const struct hfd_reconciler *r, bool deleted
     return (struct hfd_reconciled){HFD_STEP_DONE, NULL};
 }
 
-struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *w)
-{
-    const struct hfd_reconciler *r =
-        w->row.kind == HFD_KIND_CLUSTER ? &hfd_hs_cluster_steps : &hfd_hs_pool_steps;
-
-    return hfd_reconcile(r, w->row.deleted_us != 0, w);
-}
-
 /* ---- outputs ---- */
 
 #define SECRET_MAX_BYTES ((size_t)1 << 20)

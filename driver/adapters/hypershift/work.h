@@ -158,9 +158,6 @@ struct hfd_hs_work {
 HFD_MUST_CHECK hfd_rc hfd_hs_work_load(struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);
 void hfd_hs_work_fini(struct hfd_hs_work *work);
 
-/** Walks over the steps of the resource's kind. */
-struct hfd_reconciled hfd_hs_work_run(struct hfd_hs_work *work);
-
 /**
  * A step: reads the outputs of a HostedCluster that has published them into work->outputs:
  * {endpoint, version, cluster_type, cluster_data, kubeconfig_secret, secrets {kubeconfig,

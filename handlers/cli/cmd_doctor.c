@@ -21,7 +21,6 @@
 #include "handlers/cli/doctor_lines.h"
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_hypershift.h"
-#include "handlers/client/flags.h"
 #include "schemas/documents.h"
 #include "store/row_walk.h"
 #include "store/rows_fleet.h"

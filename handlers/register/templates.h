@@ -4,7 +4,7 @@
 
 #include "driver/base/slice.h"
 
-/* A document of each form, which register.c fills. */
+/* A document of each form, which cmd_register.c fills. */
 extern const hfd_slice hfd_register_humctl_template;
 extern const hfd_slice hfd_register_terraform_template;
 extern const hfd_slice hfd_register_stellwerk_template;

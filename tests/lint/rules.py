@@ -41,7 +41,7 @@ LAYERS = (
     ("handlers/http", DOMAIN_LOW + ("driver", "handlers/settings", "handlers/auth")),
     ("handlers/web", DOMAIN_LOW + ("driver", "handlers/http", "handlers/settings")),
     ("handlers/client", BASE),
-    ("handlers/register", BASE + ("schemas",)),
+    ("handlers/register", BASE),
     ("handlers/cli",
      DOMAIN_LOW + ("driver", "handlers/http", "handlers/web", "handlers/settings", "handlers/auth",
                    "handlers/client", "handlers/register")),

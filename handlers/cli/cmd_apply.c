@@ -259,22 +259,15 @@ static enum hfd_exit client_command_finish(const struct hfd_client_command *c,
 static enum hfd_exit client_command_run(struct hfd_client_command *c, struct hfd_client_step *step)
 {
     const struct hfd_order_driver driver = {c->http, &c->state, c->target.url};
-    struct hfd_progress_view view;
-    const struct hfd_order_follow follow = {.timeout_us = c->timeout_us,
-                                            .stop = &stopped,
-                                            .known = c->under_way,
-                                            .progress = hfd_progress_show,
-                                            .away = hfd_progress_away,
-                                            .ctx = &view};
+    const struct hfd_order_follow follow = {
+        .timeout_us = c->timeout_us, .stop = &stopped, .known = c->under_way};
     struct hfd_order_answer a;
     struct hfd_err err = {0};
     enum hfd_exit status;
     hfd_rc rc;
 
-    hfd_progress_begin(&view, step->request.id);
     rc = step->follow ? hfd_order_wait(&driver, &step->request, &follow, &a, &err)
                       : hfd_order_send(&driver, &step->request, &a, &err);
-    hfd_progress_end(&view);
     if (a.cookie_flaw[0] != '\0' && !c->told_of_cookie)
         hfd_cli_say("hyperfleet-driver %s: warning: the driver has taken the request, but its "
                     "cookie is not kept: %s",

@@ -237,6 +237,184 @@ static hfd_rc client_state_write(const struct hfd_client_state *state,
     return rc;
 }
 
+/* ---- progress ---- */
+
+#define BAR_COLUMNS 20
+#define COLUMNS_DEFAULT 100
+#define COLUMNS_MIN 40
+#define TEXT_MAX_BYTES 1024
+#define LINE_MAX_BYTES ((size_t)4 * TEXT_MAX_BYTES)
+
+/* How an operation is shown. */
+struct view {
+    const char *id;
+    bool terminal; /* stderr is one */
+    bool shown;    /* a line is on the terminal */
+    int64_t began_us;
+    char last[2100]; /* the news that was printed last: two texts */
+};
+
+/* A driver that gives no answer that counts. */
+struct away {
+    const char *what;  /* "cannot be reached", "answers 503" */
+    const char *where; /* "http://x/: Could not connect to server" */
+    int64_t for_us;
+};
+
+/* Adds a text of the driver, or of the caller. */
+static void add_text(struct hfd_buf *b, const char *text)
+{
+    char line[TEXT_MAX_BYTES];
+
+    hfd_buf_add(b, (hfd_slice){line, hfd_foreign_line(hfd_slice_of(text), sizeof(line), line)});
+}
+
+static void add_bar(struct hfd_buf *b, const struct hfd_progress_times *times)
+{
+    int64_t percent = times->total_us > 0 ? times->elapsed_us * 100 / times->total_us : 0;
+    int64_t full;
+
+    percent = percent > 99 ? 99 : percent;
+    full = percent * BAR_COLUMNS / 100;
+    hfd_buf_lit(b, "  [");
+    for (int64_t i = 0; i < BAR_COLUMNS; i++)
+        hfd_buf_addc(b, i < full ? '=' : i == full ? '>' : ' ');
+    hfd_buf_addf(b, "] %lld %%  ", (long long)percent);
+    hfd_buf_clock(b, times->elapsed_us);
+    hfd_buf_lit(b, " of ~");
+    hfd_buf_clock(b, times->total_us);
+}
+
+/* Cuts a text at a column. A character has as many columns as it has leading bytes: one. */
+static void cut(struct hfd_buf *b, size_t columns)
+{
+    size_t at = 0, count = 0;
+
+    while (at < b->len) {
+        count += ((unsigned char)b->p[at] & 0xc0) != 0x80;
+        if (count > columns)
+            break;
+        at++;
+    }
+    b->len = at;
+}
+
+void hfd_progress_line(struct hfd_buf *b, const json_t *hint,
+                       const struct hfd_progress_times *times, size_t columns)
+{
+    const char *status = hfd_json_cstr(hint, "status");
+
+    add_text(b, status[0] != '\0' ? status : "under way");
+    if (times->total_us > 0)
+        add_bar(b, times);
+    if (hfd_json_cstr(hint, "message")[0] != '\0') {
+        hfd_buf_lit(b, "  ");
+        add_text(b, hfd_json_cstr(hint, "message"));
+    }
+    cut(b, columns);
+}
+
+static size_t terminal_columns(void)
+{
+    struct winsize size;
+
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+        return COLUMNS_DEFAULT;
+    return size.ws_col > COLUMNS_MIN ? size.ws_col : COLUMNS_MIN;
+}
+
+/* The estimate is by the driver's clock; so is the present time. */
+static struct hfd_progress_times times_of(const struct view *v, const json_t *hint)
+{
+    struct hfd_progress_times t = {.elapsed_us =
+                                       hfd_clock_mono_us(&hfd_clock_system) - v->began_us};
+    int64_t now_us, end_us;
+
+    if (hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "current_time")), &now_us, NULL) ==
+            HFD_OK &&
+        hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "estimated_completion_time")), &end_us,
+                       NULL) == HFD_OK &&
+        end_us > now_us)
+        t.total_us = t.elapsed_us + end_us - now_us;
+    return t;
+}
+
+/* A line for a log: only news. */
+static void print_news(struct view *v, const char *status, const char *message)
+{
+    struct hfd_buf news;
+
+    hfd_buf_init(&news, sizeof(v->last));
+    add_text(&news, status);
+    hfd_buf_add(&news, hfd_slice_of(message[0] != '\0' ? ": " : ""));
+    add_text(&news, message);
+    hfd_buf_addc(&news, '\0');
+    if (news.rc == HFD_OK && strcmp(news.p, v->last) != 0) {
+        memcpy(v->last, news.p, news.len);
+        hfd_buf_reset(&news);
+        add_text(&news, v->id);
+        (void)fprintf(stderr, "%.*s %s\n", HFD_SLICE_FMT(hfd_buf_slice(&news)), v->last);
+    }
+    hfd_buf_fini(&news);
+}
+
+/* The line of a terminal, written over the last one: b, which it frees. */
+static void draw(struct view *v, struct hfd_buf *b)
+{
+    cut(b, terminal_columns() - 1);
+    (void)fprintf(stderr, "\r%.*s\033[K", HFD_SLICE_FMT(hfd_buf_slice(b)));
+    (void)fflush(stderr);
+    v->shown = true;
+    hfd_buf_fini(b);
+}
+
+/* Shows an answer. */
+static void show_answer(struct view *v, const struct hfd_order_answer *a)
+{
+    struct hfd_progress_times times;
+    struct hfd_buf b;
+
+    if (a->http.status != 202 || !json_is_object(a->doc))
+        return;
+    if (!v->terminal) {
+        print_news(v, hfd_json_cstr(a->doc, "status"), hfd_json_cstr(a->doc, "message"));
+        return;
+    }
+    times = times_of(v, a->doc);
+    hfd_buf_init(&b, LINE_MAX_BYTES);
+    add_text(&b, v->id);
+    hfd_buf_lit(&b, "  ");
+    hfd_progress_line(&b, a->doc, &times, terminal_columns());
+    draw(v, &b);
+}
+
+static void show_away(struct view *v, const struct away *a)
+{
+    struct hfd_buf b;
+
+    hfd_buf_init(&b, LINE_MAX_BYTES);
+    if (v->terminal) {
+        add_text(&b, v->id);
+        hfd_buf_addf(&b, "  %s for %lld s, tries on: ", a->what,
+                     (long long)(a->for_us / HFD_US_PER_S));
+        add_text(&b, a->where);
+        draw(v, &b);
+        return;
+    }
+    hfd_buf_addf(&b, "%s, tries on", a->what);
+    hfd_buf_addc(&b, '\0');
+    if (b.rc == HFD_OK)
+        print_news(v, b.p, a->where);
+    hfd_buf_fini(&b);
+}
+
+static void clear_line(struct view *v)
+{
+    if (v->shown)
+        (void)fprintf(stderr, "\r\033[K");
+    v->shown = false;
+}
+
 /* ---- order ---- */
 
 #define WAIT_FIRST_US HFD_US_PER_S
@@ -362,7 +540,7 @@ struct poll {
     int tries;        /* polls without an answer in a row */
     int64_t since_us; /* the first poll in a row without a 202; 0 = the last one had it */
     int64_t wait_us;
-    char what[32], where[512]; /* of hfd_order_away */
+    char what[32], where[512]; /* of struct away */
 };
 
 /* Takes the answer to a poll. @return true when it is the last one */
@@ -387,17 +565,17 @@ static bool take_poll(struct poll *p, const char *url, const struct hfd_order_an
 
 /* Waits for the next poll, and says meanwhile that the driver is away. */
 static void wait_for_poll(const struct hfd_order_driver *driver, const struct poll *p,
-                          const struct hfd_order_follow *follow)
+                          const struct hfd_order_follow *follow, struct view *v)
 {
-    struct hfd_order_away away = {.what = p->what, .where = p->where};
+    struct away away = {.what = p->what, .where = p->where};
     int64_t left_us = p->wait_us;
 
     while (left_us > 0 && *follow->stop == 0) {
         const int64_t piece_us = left_us < HFD_US_PER_S ? left_us : HFD_US_PER_S;
 
         away.for_us = hfd_clock_mono_us(&hfd_clock_system) - p->since_us;
-        if (p->since_us != 0 && follow->away != NULL)
-            follow->away(follow->ctx, &away);
+        if (p->since_us != 0)
+            show_away(v, &away);
         hfd_client_wait(driver->http, piece_us, follow->stop);
         left_us -= piece_us;
     }
@@ -410,6 +588,8 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
 {
     const int64_t began_us = hfd_clock_mono_us(&hfd_clock_system);
     struct poll p = {.known = follow->known, .wait_us = WAIT_FIRST_US / 2};
+    struct view view = {
+        .id = request->id, .terminal = isatty(STDERR_FILENO) == 1, .began_us = began_us};
     char flaw[sizeof(out->cookie_flaw)] = "";
     int64_t spent_us;
     bool last, late;
@@ -418,17 +598,18 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
         p.rc = hfd_order_send(driver, request, out, err);
         carry_flaw(out, flaw);
         last = take_poll(&p, driver->url, out);
-        if (p.rc == HFD_OK && follow->progress != NULL)
-            follow->progress(follow->ctx, out);
+        if (p.rc == HFD_OK)
+            show_answer(&view, out);
         p.wait_us = next_wait_us(out, p.wait_us);
         spent_us = hfd_clock_mono_us(&hfd_clock_system) - began_us;
         late = follow->timeout_us > 0 && spent_us + p.wait_us > follow->timeout_us;
         if (!last && !late)
-            wait_for_poll(driver, &p, follow);
+            wait_for_poll(driver, &p, follow, &view);
         if (last || late || *follow->stop != 0)
             break;
         hfd_order_answer_fini(out);
     }
+    clear_line(&view);
     if (!last && p.known && p.since_us != 0) {
         hfd_order_answer_fini(out);
         *out = (struct hfd_order_answer){
@@ -436,174 +617,4 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
         return HFD_OK;
     }
     return p.rc;
-}
-
-/* ---- progress ---- */
-
-#define BAR_COLUMNS 20
-#define COLUMNS_DEFAULT 100
-#define COLUMNS_MIN 40
-#define TEXT_MAX_BYTES 1024
-#define LINE_MAX_BYTES ((size_t)4 * TEXT_MAX_BYTES)
-
-/* Adds a text of the driver, or of the caller. */
-static void add_text(struct hfd_buf *b, const char *text)
-{
-    char line[TEXT_MAX_BYTES];
-
-    hfd_buf_add(b, (hfd_slice){line, hfd_foreign_line(hfd_slice_of(text), sizeof(line), line)});
-}
-
-static void add_bar(struct hfd_buf *b, const struct hfd_progress_times *times)
-{
-    int64_t percent = times->total_us > 0 ? times->elapsed_us * 100 / times->total_us : 0;
-    int64_t full;
-
-    percent = percent > 99 ? 99 : percent;
-    full = percent * BAR_COLUMNS / 100;
-    hfd_buf_lit(b, "  [");
-    for (int64_t i = 0; i < BAR_COLUMNS; i++)
-        hfd_buf_addc(b, i < full ? '=' : i == full ? '>' : ' ');
-    hfd_buf_addf(b, "] %lld %%  ", (long long)percent);
-    hfd_buf_clock(b, times->elapsed_us);
-    hfd_buf_lit(b, " of ~");
-    hfd_buf_clock(b, times->total_us);
-}
-
-/* Cuts a text at a column. A character has as many columns as it has leading bytes: one. */
-static void cut(struct hfd_buf *b, size_t columns)
-{
-    size_t at = 0, count = 0;
-
-    while (at < b->len) {
-        count += ((unsigned char)b->p[at] & 0xc0) != 0x80;
-        if (count > columns)
-            break;
-        at++;
-    }
-    b->len = at;
-}
-
-void hfd_progress_line(struct hfd_buf *b, const json_t *hint,
-                       const struct hfd_progress_times *times, size_t columns)
-{
-    const char *status = hfd_json_cstr(hint, "status");
-
-    add_text(b, status[0] != '\0' ? status : "under way");
-    if (times->total_us > 0)
-        add_bar(b, times);
-    if (hfd_json_cstr(hint, "message")[0] != '\0') {
-        hfd_buf_lit(b, "  ");
-        add_text(b, hfd_json_cstr(hint, "message"));
-    }
-    cut(b, columns);
-}
-
-static size_t terminal_columns(void)
-{
-    struct winsize size;
-
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
-        return COLUMNS_DEFAULT;
-    return size.ws_col > COLUMNS_MIN ? size.ws_col : COLUMNS_MIN;
-}
-
-void hfd_progress_begin(struct hfd_progress_view *v, const char *id)
-{
-    *v = (struct hfd_progress_view){.id = id,
-                                    .terminal = isatty(STDERR_FILENO) == 1,
-                                    .began_us = hfd_clock_mono_us(&hfd_clock_system)};
-}
-
-/* The estimate is by the driver's clock; so is the present time. */
-static struct hfd_progress_times times_of(const struct hfd_progress_view *v, const json_t *hint)
-{
-    struct hfd_progress_times t = {.elapsed_us =
-                                       hfd_clock_mono_us(&hfd_clock_system) - v->began_us};
-    int64_t now_us, end_us;
-
-    if (hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "current_time")), &now_us, NULL) ==
-            HFD_OK &&
-        hfd_time_parse(hfd_slice_of(hfd_json_cstr(hint, "estimated_completion_time")), &end_us,
-                       NULL) == HFD_OK &&
-        end_us > now_us)
-        t.total_us = t.elapsed_us + end_us - now_us;
-    return t;
-}
-
-/* A line for a log: only news. */
-static void print_news(struct hfd_progress_view *v, const char *status, const char *message)
-{
-    struct hfd_buf news;
-
-    hfd_buf_init(&news, sizeof(v->last));
-    add_text(&news, status);
-    hfd_buf_add(&news, hfd_slice_of(message[0] != '\0' ? ": " : ""));
-    add_text(&news, message);
-    hfd_buf_addc(&news, '\0');
-    if (news.rc == HFD_OK && strcmp(news.p, v->last) != 0) {
-        memcpy(v->last, news.p, news.len);
-        hfd_buf_reset(&news);
-        add_text(&news, v->id);
-        (void)fprintf(stderr, "%.*s %s\n", HFD_SLICE_FMT(hfd_buf_slice(&news)), v->last);
-    }
-    hfd_buf_fini(&news);
-}
-
-/* The line of a terminal, written over the last one: b, which it frees. */
-static void draw(struct hfd_progress_view *v, struct hfd_buf *b)
-{
-    cut(b, terminal_columns() - 1);
-    (void)fprintf(stderr, "\r%.*s\033[K", HFD_SLICE_FMT(hfd_buf_slice(b)));
-    (void)fflush(stderr);
-    v->shown = true;
-    hfd_buf_fini(b);
-}
-
-void hfd_progress_show(void *ctx, const struct hfd_order_answer *a)
-{
-    struct hfd_progress_view *v = ctx;
-    struct hfd_progress_times times;
-    struct hfd_buf b;
-
-    if (a->http.status != 202 || !json_is_object(a->doc))
-        return;
-    if (!v->terminal) {
-        print_news(v, hfd_json_cstr(a->doc, "status"), hfd_json_cstr(a->doc, "message"));
-        return;
-    }
-    times = times_of(v, a->doc);
-    hfd_buf_init(&b, LINE_MAX_BYTES);
-    add_text(&b, v->id);
-    hfd_buf_lit(&b, "  ");
-    hfd_progress_line(&b, a->doc, &times, terminal_columns());
-    draw(v, &b);
-}
-
-void hfd_progress_away(void *ctx, const struct hfd_order_away *a)
-{
-    struct hfd_progress_view *v = ctx;
-    struct hfd_buf b;
-
-    hfd_buf_init(&b, LINE_MAX_BYTES);
-    if (v->terminal) {
-        add_text(&b, v->id);
-        hfd_buf_addf(&b, "  %s for %lld s, tries on: ", a->what,
-                     (long long)(a->for_us / HFD_US_PER_S));
-        add_text(&b, a->where);
-        draw(v, &b);
-        return;
-    }
-    hfd_buf_addf(&b, "%s, tries on", a->what);
-    hfd_buf_addc(&b, '\0');
-    if (b.rc == HFD_OK)
-        print_news(v, b.p, a->where);
-    hfd_buf_fini(&b);
-}
-
-void hfd_progress_end(struct hfd_progress_view *v)
-{
-    if (v->shown)
-        (void)fprintf(stderr, "\r\033[K");
-    v->shown = false;
 }

@@ -79,27 +79,18 @@ HFD_MUST_CHECK hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
                                      struct hfd_order_answer *out, struct hfd_err *err);
 void hfd_order_answer_fini(struct hfd_order_answer *a);
 
-/** A driver that gives no answer that counts. */
-struct hfd_order_away {
-    const char *what;  /* "cannot be reached", "answers 503" */
-    const char *where; /* "http://x/: Could not connect to server" */
-    int64_t for_us;
-};
-
 /** How an operation is followed. */
 struct hfd_order_follow {
-    int64_t timeout_us;                                            /* 0 = until it ends */
-    const volatile sig_atomic_t *stop;                             /* set: give up */
-    bool known;                                                    /* it is under way: by a 202 */
-    void (*progress)(void *ctx, const struct hfd_order_answer *a); /* after each poll */
-    void (*away)(void *ctx, const struct hfd_order_away *a); /* each second while it is away */
-    void *ctx;
+    int64_t timeout_us;                /* 0 = until it ends */
+    const volatile sig_atomic_t *stop; /* set: give up */
+    bool known;                        /* it is under way: by a 202 */
 };
 
 /**
  * Sends a request until the answer is not 202: GET for a creation or update, DELETE for a deletion.
- * Between polls it waits as Retry-After says. It goes on when the driver cannot be reached for a
- * while: for 7 seconds if it never answered 202, else for 2 minutes.
+ * Between polls it shows how far the operation is, and waits as Retry-After says. It goes on when
+ * the driver cannot be reached for a while: for 7 seconds if it never answered 202, else for 2
+ * minutes.
  * @param out  the last answer; free it, on failure too. After a stop or timeout its status is 202
  * if the operation was once known to be under way
  * @return as hfd_order_send; HFD_IO after a stop or timeout, too, if nothing ever answered
@@ -108,23 +99,6 @@ HFD_MUST_CHECK hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
                                      const struct hfd_order_request *request,
                                      const struct hfd_order_follow *follow,
                                      struct hfd_order_answer *out, struct hfd_err *err);
-
-struct hfd_progress_view {
-    const char *id;
-    bool terminal; /* stderr is one */
-    bool shown;    /* a line is on the terminal */
-    int64_t began_us;
-    char last[2100]; /* the news that was printed last: two texts */
-};
-
-/** Begins to show an operation on a resource. id is borrowed. */
-void hfd_progress_begin(struct hfd_progress_view *v, const char *id);
-/** Shows an answer; for hfd_order_follow, with the view as ctx. */
-void hfd_progress_show(void *ctx, const struct hfd_order_answer *a);
-/** Shows that the driver is away; for hfd_order_follow, with the view as ctx. */
-void hfd_progress_away(void *ctx, const struct hfd_order_away *a);
-/** Clears the line. */
-void hfd_progress_end(struct hfd_progress_view *v);
 
 /** The times of an operation, in microseconds since its beginning; 0 = not known. */
 struct hfd_progress_times {

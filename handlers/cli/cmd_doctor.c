@@ -31,6 +31,236 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* ---- the lines ---- */
+
+/* Begins an empty result. */
+static void begin_lines(struct hfd_doctor_lines *l, bool json)
+{
+    *l = (struct hfd_doctor_lines){.json = json};
+    hfd_buf_init(&l->out, HFD_DOCTOR_OUTPUT_MAX);
+    hfd_buf_init(&l->orphan_list, HFD_DOCTOR_OUTPUT_MAX);
+    hfd_meter_start(&l->meter);
+}
+
+/* Frees it. */
+static void end_lines(struct hfd_doctor_lines *l)
+{
+    hfd_buf_fini(&l->out);
+    hfd_buf_fini(&l->orphan_list);
+    hfd_meter_stop(&l->meter);
+}
+
+/* ---- orphans ---- */
+
+/* A list of orphans without its items. */
+struct orphan_list {
+    size_t count;
+    bool more;
+    bool remote;       /* it was read from a remote, at the time `checked` */
+    hfd_slice checked; /* empty = the list was never read completely */
+    hfd_slice message; /* why it could not be read the last time; empty = it could */
+};
+
+/* An orphan, from the store or from a running server. */
+struct orphan {
+    const char *kind;
+    hfd_slice name, id, guresid;
+    bool deleting, wanted;
+    hfd_slice message;
+};
+
+static void add_orphan(struct hfd_buf *b, const struct orphan *o)
+{
+    const struct {
+        const char *before;
+        hfd_slice text;
+    } members[] = {{",\"id\":", o->id},
+                   {",\"name\":", o->name},
+                   {",\"guresid\":", o->guresid},
+                   {",\"message\":", o->message}};
+
+    hfd_buf_add(b, b->len > 0 ? HFD_SLICE(",") : HFD_SLICE(""));
+    hfd_buf_member_str(b, "{\"kind\":", hfd_slice_of(o->kind));
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        hfd_buf_add(b, hfd_slice_of(members[i].before));
+        hfd_buf_json_str(b, members[i].text);
+    }
+    hfd_buf_addf(b, ",\"deleting\":%s,\"delete_asked\":%s}", o->deleting ? "true" : "false",
+                 o->wanted ? "true" : "false");
+}
+
+/* Adds one orphan, and counts it. */
+static void add_one_orphan(struct hfd_doctor_lines *l, const struct orphan *o)
+{
+    struct hfd_buf line;
+
+    l->findings++;
+    if (l->json) {
+        add_orphan(&l->orphan_list, o);
+        return;
+    }
+    hfd_buf_init(&line, HFD_DOCTOR_OUTPUT_MAX);
+    hfd_buf_addf(&line, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s", o->kind,
+                 HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->guresid),
+                 o->deleting ? ", being deleted"
+                 : o->wanted ? ", to be deleted"
+                             : "",
+                 o->message.len > 0 ? ": " : "", HFD_SLICE_FMT(o->message));
+    hfd_buf_show(&l->out, hfd_buf_slice(&line));
+    hfd_buf_addc(&l->out, '\n');
+    hfd_doctor_print_now(l);
+    hfd_buf_fini(&line);
+}
+
+/* Adds the line in front of orphans. */
+static void begin_orphans(struct hfd_doctor_lines *l, const struct orphan_list *o)
+{
+    const hfd_slice message = o->message;
+
+    if (o->remote && o->checked.len == 0) {
+        hfd_doctor_say(
+            l, "orphans", false, "unknown: %.*s",
+            HFD_SLICE_FMT(
+                message.len > 0
+                    ? message
+                    : HFD_SLICE("the first search of the remote HyperFleet is not complete")));
+        return;
+    }
+    hfd_doctor_say(l, "orphans", true, "%zu%s%s%.*s", o->count, o->more ? " and more" : "",
+                   o->checked.len > 0 ? ", as of " : "", HFD_SLICE_FMT(o->checked));
+    if (message.len > 0)
+        hfd_doctor_say(l, "orphans", false, "the list cannot be renewed: %.*s",
+                       HFD_SLICE_FMT(message));
+}
+
+/* Adds what can be done with them. */
+static void end_orphans(struct hfd_doctor_lines *l, size_t count)
+{
+    if (count == 0 || l->json)
+        return;
+    hfd_buf_lit(
+        &l->out,
+        "Orphans have the label " HFD_GURESID_LABEL " but no resource. A PUT adopts them;\n"
+        "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
+    hfd_doctor_print_now(l);
+}
+
+static hfd_slice member_or(const json_t *object, const char *key, const char *other)
+{
+    const json_t *v = json_object_get(object, key);
+
+    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
+                             : hfd_slice_of(other);
+}
+
+static hfd_slice member(const json_t *object, const char *key)
+{
+    return member_or(object, key, "?");
+}
+
+/*
+ * Adds the orphans of an answer to GET /admin/orphans.
+ * @param remote  the server works for a remote HyperFleet
+ * @return false if it is no such answer
+ */
+static bool add_orphans_of(struct hfd_doctor_lines *l, hfd_slice body, bool remote)
+{
+    json_t *doc = json_loadb(body.p, body.len, 0, NULL), *items = json_object_get(doc, "items"),
+           *item;
+    size_t i;
+
+    if (!json_is_array(items)) {
+        json_decref(doc);
+        return false;
+    }
+    begin_orphans(l, &(struct orphan_list){
+                         .count = json_array_size(items),
+                         .more = json_is_true(json_object_get(doc, "more")),
+                         .remote = remote,
+                         .checked = member_or(doc, "checked_time", ""),
+                         .message = member_or(doc, "message", ""),
+                     });
+    json_array_foreach (items, i, item) {
+        const char *kind = json_string_value(json_object_get(item, "kind"));
+
+        add_one_orphan(
+            l, &(struct orphan){.kind = kind != NULL ? kind : "?",
+                                .name = member(item, "name"),
+                                .id = member(item, "id"),
+                                .guresid = member(item, "guresid"),
+                                .deleting = json_object_get(item, "deleted_time") != NULL,
+                                .wanted = json_object_get(item, "delete_asked_time") != NULL,
+                                .message = member_or(item, "message", "")});
+    }
+    end_orphans(l, json_array_size(items));
+    json_decref(doc);
+    return true;
+}
+
+/* ---- the result ---- */
+
+/* Makes the lines and the orphans one document. */
+static void wrap_json(struct hfd_doctor_lines *l)
+{
+    struct hfd_buf whole;
+
+    hfd_buf_init(&whole, 2 * HFD_DOCTOR_OUTPUT_MAX + 256);
+    hfd_buf_addf(&whole, "{\"findings\":%zu,\"lines\":[", l->findings);
+    hfd_buf_add(&whole, hfd_buf_slice(&l->out));
+    hfd_buf_lit(&whole, "],\"orphans\":[");
+    hfd_buf_add(&whole, hfd_buf_slice(&l->orphan_list));
+    hfd_buf_lit(&whole, "]}\n");
+    hfd_buf_fini(&l->out);
+    l->out = whole;
+}
+
+/*
+ * Adds what the server knows to be wrong. While no order waits for one, they are no findings.
+ * @param doc  its answer to /healthz; NULL adds nothing
+ */
+static void add_problems(struct hfd_doctor_lines *l, const json_t *doc)
+{
+    const json_t *problems = json_object_get(doc, "problems");
+    const char *status = json_string_value(json_object_get(doc, "status"));
+    const bool harmless = status != NULL && strcmp(status, "ok") == 0;
+
+    for (size_t i = 0; i < json_array_size(problems); i++) {
+        const json_t *p = json_array_get(problems, i);
+        const char *kind = json_string_value(json_object_get(p, "kind"));
+        const char *name = json_string_value(json_object_get(p, "name"));
+        const char *message = json_string_value(json_object_get(p, "message"));
+        const char *since = json_string_value(json_object_get(p, "since"));
+        const char *runbook = json_string_value(json_object_get(p, "runbook"));
+
+        if (kind == NULL || name == NULL || message == NULL || since == NULL || runbook == NULL ||
+            strcmp(kind, "remote") == 0)
+            continue;
+        l->harmless += harmless;
+        hfd_doctor_say(l, "problem", harmless, "%s%s%s: %s; since %s, %lld wait; see %s", kind,
+                       name[0] != '\0' ? " " : "", name, message, since,
+                       (long long)json_integer_value(json_object_get(p, "waiting")), runbook);
+    }
+}
+
+/*
+ * Prints the result.
+ * @return OK, FOUND (there are findings), CUT_SHORT, INTERNAL
+ */
+static enum hfd_exit print_lines(struct hfd_doctor_lines *l)
+{
+    if (l->json)
+        wrap_json(l);
+    else if (l->findings == 0 && l->harmless > 0)
+        hfd_buf_addf(&l->out, "%zu problem%s, and no order waits\n", l->harmless,
+                     l->harmless == 1 ? "" : "s");
+    else if (l->findings == 0)
+        hfd_buf_lit(&l->out, "no problems found\n");
+    else
+        hfd_buf_addf(&l->out, "%zu problem%s\n", l->findings, l->findings == 1 ? "" : "s");
+    hfd_doctor_print_now(l);
+    return l->printed == HFD_EXIT_OK && l->findings > 0 ? HFD_EXIT_FOUND : l->printed;
+}
+
 /* ---- a server elsewhere ---- */
 
 /* The part of `doctor` that asks a server over the network. Thread: main. */
@@ -297,7 +527,7 @@ static bool look_at_health(struct visit *v)
         hfd_doctor_say(v->lines, "remote", strcmp(health, "well") == 0,
                        "the server finds its remote HyperFleet %s%s%s", health,
                        failure != NULL ? ": " : "", failure != NULL ? failure : "");
-    hfd_doctor_problems(v->lines, doc);
+    add_problems(v->lines, doc);
     json_decref(doc);
     hfd_http_answer_fini(&a);
     return health != NULL;
@@ -310,7 +540,7 @@ static void look_at_orphans(struct visit *v, bool remote)
     get(v->http, "admin/orphans", &a);
     if (a.status == 403)
         hfd_doctor_say(v->lines, "unseen", true, "orphans: they need the scope admin");
-    else if (a.status != 200 || !hfd_doctor_orphans_answer(v->lines, text_of(&a), remote))
+    else if (a.status != 200 || !add_orphans_of(v->lines, text_of(&a), remote))
         say_reason(v, "orphans", "cannot be asked for", &a);
     hfd_http_answer_fini(&a);
 }
@@ -466,21 +696,21 @@ static void read_orphans(struct doctor *d, struct hfd_store *store)
                    hfd_settings_has_postgres(d->settings) ? "" : "; no server runs on it");
     if (d->orphans.as.checked_us != 0)
         (void)hfd_time_format(d->orphans.as.checked_us, checked);
-    hfd_doctor_orphans_begin(
-        &d->lines, &(struct hfd_doctor_orphans){list->count, d->orphans.more, d->orphans.as.remote,
-                                                hfd_slice_of(checked), d->orphans.as.error});
+    begin_orphans(&d->lines,
+                  &(struct orphan_list){list->count, d->orphans.more, d->orphans.as.remote,
+                                        hfd_slice_of(checked), d->orphans.as.error});
     for (size_t i = 0; i < list->count; i++) {
         const struct hfd_orphan_row *o = &list->rows[i];
 
-        hfd_doctor_orphan(&d->lines, &(struct hfd_doctor_orphan){.kind = hfd_kind_name(o->kind),
-                                                                 .name = o->name,
-                                                                 .id = o->id,
-                                                                 .guresid = o->label,
-                                                                 .deleting = o->deleted_us != 0,
-                                                                 .wanted = o->wanted_us != 0,
-                                                                 .message = o->error});
+        add_one_orphan(&d->lines, &(struct orphan){.kind = hfd_kind_name(o->kind),
+                                                   .name = o->name,
+                                                   .id = o->id,
+                                                   .guresid = o->label,
+                                                   .deleting = o->deleted_us != 0,
+                                                   .wanted = o->wanted_us != 0,
+                                                   .message = o->error});
     }
-    hfd_doctor_orphans_end(&d->lines, list->count);
+    end_orphans(&d->lines, list->count);
 }
 
 /* ---- a running server ---- */
@@ -501,12 +731,11 @@ static void ask_server(struct doctor *d)
     hfd_buf_reset(&body);
     if (hfd_cli_ask(d->settings, "/healthz", &body, &why) &&
         hfd_json_parse(hfd_buf_slice(&body), &health, NULL) == HFD_OK)
-        hfd_doctor_problems(&d->lines, health);
+        add_problems(&d->lines, health);
     json_decref(health);
     hfd_buf_reset(&body);
     if (!hfd_cli_ask(d->settings, "/admin/orphans", &body, &why) ||
-        !hfd_doctor_orphans_answer(&d->lines, hfd_buf_slice(&body),
-                                   hfd_look_is_remote(d->settings)))
+        !add_orphans_of(&d->lines, hfd_buf_slice(&body), hfd_look_is_remote(d->settings)))
         hfd_doctor_say(&d->lines, "orphans", false, "cannot be asked for at %.*s: %s",
                        HFD_SLICE_FMT(d->settings->ops_listen), why);
     hfd_buf_fini(&body);
@@ -661,14 +890,14 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char **argv)
 
     if (!hfd_cli_read(&flags, argc, argv, &status))
         return status;
-    hfd_doctor_lines_init(&d.lines, json);
+    begin_lines(&d.lines, json);
     hfd_arena_init(&d.mem, HFD_DOCTOR_OUTPUT_MAX);
     status = look_where(&d, &flags, &address);
     if (status == HFD_EXIT_OK)
-        status = hfd_doctor_lines_print(&d.lines);
+        status = print_lines(&d.lines);
     hfd_keyring_free(d.ring);
     hfd_settings_free(d.settings);
-    hfd_doctor_lines_fini(&d.lines);
+    end_lines(&d.lines);
     hfd_arena_fini(&d.mem);
     return status;
 }

@@ -7,7 +7,83 @@
 #include "driver/base/clock.h"
 #include "driver/core/outcome.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #define PATH "api/driver/v1/resources"
+
+/* ---- watching ---- */
+
+/*
+ * Makes one picture.
+ * @param doc  gives what it shows, to see if there is news; NULL on failure
+ */
+typedef enum hfd_exit draw_fn(struct hfd_view *v, void *ctx, struct hfd_buf *out, json_t **doc);
+
+#define WATCH_US HFD_US_PER_S
+#define COLUMNS_MIN 40
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+/* The columns of the terminal that stdout is; 0 = it is none. */
+static size_t columns_of_terminal(void)
+{
+    struct winsize size;
+
+    if (isatty(STDOUT_FILENO) != 1 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
+        size.ws_col == 0)
+        return 0;
+    return size.ws_col > COLUMNS_MIN ? size.ws_col : COLUMNS_MIN;
+}
+
+static enum hfd_exit print_picture(struct hfd_view *v, struct hfd_buf *picture, bool again)
+{
+    if (v->watch && columns_of_terminal() > 0)
+        (void)fputs("\033[H\033[2J", stdout);
+    else if (v->watch && again)
+        (void)fputc('\n', stdout);
+    return hfd_cli_print(v->name, picture);
+}
+
+/*
+ * Prints one picture. With --watch it looks again each second until Ctrl-C. A terminal is drawn
+ * anew each time; elsewhere a picture is printed when there is news.
+ */
+static enum hfd_exit run(struct hfd_view *v, draw_fn *draw, void *ctx)
+{
+    json_t *last = NULL, *doc;
+    enum hfd_exit status;
+    const struct sigaction action = {.sa_handler = on_signal};
+    struct hfd_buf b;
+
+    if (v->watch) {
+        (void)sigaction(SIGINT, &action, NULL);
+        (void)sigaction(SIGTERM, &action, NULL);
+    }
+    do {
+        doc = NULL;
+        hfd_buf_init(&b, HFD_VIEW_OUTPUT_MAX_BYTES);
+        status = draw(v, ctx, &b, &doc);
+        if (doc != NULL && (columns_of_terminal() > 0 || last == NULL || !json_equal(doc, last))) {
+            const enum hfd_exit printed = print_picture(v, &b, last != NULL);
+
+            status = printed != HFD_EXIT_OK ? printed : status;
+        }
+        hfd_buf_fini(&b);
+        json_decref(last);
+        last = doc;
+        if (status == HFD_EXIT_OK && v->watch)
+            hfd_client_wait(v->http, WATCH_US, &stopped);
+    } while (status == HFD_EXIT_OK && v->watch && stopped == 0);
+    json_decref(last);
+    return status;
+}
 
 /* ---- texts and tables ---- */
 
@@ -120,7 +196,7 @@ static void add_cause(struct hfd_buf *b, const json_t *item)
 /* Begins a table of resources in mem. A narrow terminal has no room for GUResIDs. */
 static struct table items_table(struct hfd_arena *mem)
 {
-    const size_t width = hfd_view_columns();
+    const size_t width = columns_of_terminal();
     const bool ids = width == 0 || width >= IDS_COLUMNS_MIN;
 
     return (struct table){.heads = ids ? item_heads_with_id : item_heads,
@@ -131,7 +207,7 @@ static struct table items_table(struct hfd_arena *mem)
 /* Adds a name; a long one leaves room for the cause on a terminal. */
 static void add_name(struct table *t, struct hfd_buf *cell, const char *name)
 {
-    const size_t width = hfd_view_columns(), max = width / 3;
+    const size_t width = columns_of_terminal(), max = width / 3;
     size_t len = strlen(name);
 
     if (width == 0 || len <= max) {
@@ -406,7 +482,7 @@ static void write_table(const struct hfd_view *v, const json_t *items, struct hf
     hfd_buf_init(&cell, HFD_CLIENT_ANSWER_MAX_BYTES);
     for (size_t i = 0; i < json_array_size(items); i++)
         (wide ? add_wide_row : add_item)(v, &t, json_array_get(items, i), &cell);
-    table_write(&t, wide ? 0 : hfd_view_columns(), out);
+    table_write(&t, wide ? 0 : columns_of_terminal(), out);
     hfd_buf_fini(&cell);
     hfd_arena_fini(&mem);
 }
@@ -485,7 +561,7 @@ enum hfd_exit hfd_cmd_list(int argc, const char **argv)
             status = hfd_view_wrong_use(
                 &v, "--state: expected without --failed, --stuck and --degraded");
         else
-            status = hfd_view_run(&v, draw_list, &l);
+            status = run(&v, draw_list, &l);
     }
     hfd_view_close(&v);
     return status;
@@ -559,7 +635,7 @@ static void write_causes(const struct hfd_view *v, const json_t *causes, struct 
         table_add(&t, &cell);
     }
     hfd_buf_addc(out, '\n');
-    table_write(&t, hfd_view_columns(), out);
+    table_write(&t, columns_of_terminal(), out);
     hfd_buf_fini(&cell);
 }
 
@@ -611,7 +687,7 @@ static void write_overview(const struct hfd_view *v, const json_t *all, struct h
     write_causes(v, json_object_get(all, "causes"), &mem, out);
     if (t.count > 0) {
         hfd_buf_addc(out, '\n');
-        table_write(&t, hfd_view_columns(), out);
+        table_write(&t, columns_of_terminal(), out);
     }
     if (more || cut)
         hfd_buf_lit(out, "There are more: hyperfleet-driver list --who ADAPTER --reason REASON\n");
@@ -802,7 +878,7 @@ static void write_part(const struct hfd_view *v, const json_t *d, const json_t *
     for (size_t i = 0; i < json_array_size(adapters); i++)
         if (is_of(part, json_array_get(adapters, i)))
             add_adapter(v, &t, d, json_array_get(adapters, i));
-    table_write(&t, hfd_view_columns(), out);
+    table_write(&t, columns_of_terminal(), out);
     hfd_arena_fini(&mem);
 }
 
@@ -873,7 +949,7 @@ enum hfd_exit hfd_cmd_status(int argc, const char **argv)
         if (v.place != NULL && v.place[0] == '\0')
             status = hfd_view_wrong_use(&v, "expected a GUResID");
         else
-            status = hfd_view_run(&v, v.place != NULL ? draw_one : draw_all, NULL);
+            status = run(&v, v.place != NULL ? draw_one : draw_all, NULL);
     }
     hfd_view_close(&v);
     return status;

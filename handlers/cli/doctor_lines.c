@@ -18,23 +18,7 @@
 
 /* ---- lines ---- */
 
-void hfd_doctor_lines_init(struct hfd_doctor_lines *l, bool json)
-{
-    *l = (struct hfd_doctor_lines){.json = json};
-    hfd_buf_init(&l->out, HFD_DOCTOR_OUTPUT_MAX);
-    hfd_buf_init(&l->orphan_list, HFD_DOCTOR_OUTPUT_MAX);
-    hfd_meter_start(&l->meter);
-}
-
-void hfd_doctor_lines_fini(struct hfd_doctor_lines *l)
-{
-    hfd_buf_fini(&l->out);
-    hfd_buf_fini(&l->orphan_list);
-    hfd_meter_stop(&l->meter);
-}
-
-/* Prints what is in `out`. */
-static void print_now(struct hfd_doctor_lines *l)
+void hfd_doctor_print_now(struct hfd_doctor_lines *l)
 {
     hfd_meter_clear(&l->meter);
     if (l->printed == HFD_EXIT_OK)
@@ -53,7 +37,7 @@ static void say(struct hfd_doctor_lines *l, const char *about, bool good, hfd_sl
         hfd_buf_show(&l->out, text);
         hfd_buf_mask(&l->out, from);
         hfd_buf_addc(&l->out, '\n');
-        print_now(l);
+        hfd_doctor_print_now(l);
         return;
     }
     hfd_buf_addf(&l->out, "%s{\"about\":\"%s\",\"ok\":%s,\"text\":", l->out.len > 0 ? "," : "",
@@ -76,184 +60,6 @@ void hfd_doctor_say(struct hfd_doctor_lines *l, const char *about, bool good, co
     if (n >= 0)
         free(text);
     l->findings += !good;
-}
-
-/* ---- orphans ---- */
-
-static void add_orphan(struct hfd_buf *b, const struct hfd_doctor_orphan *o)
-{
-    const struct {
-        const char *before;
-        hfd_slice text;
-    } members[] = {{",\"id\":", o->id},
-                   {",\"name\":", o->name},
-                   {",\"guresid\":", o->guresid},
-                   {",\"message\":", o->message}};
-
-    hfd_buf_add(b, b->len > 0 ? HFD_SLICE(",") : HFD_SLICE(""));
-    hfd_buf_member_str(b, "{\"kind\":", hfd_slice_of(o->kind));
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        hfd_buf_add(b, hfd_slice_of(members[i].before));
-        hfd_buf_json_str(b, members[i].text);
-    }
-    hfd_buf_addf(b, ",\"deleting\":%s,\"delete_asked\":%s}", o->deleting ? "true" : "false",
-                 o->wanted ? "true" : "false");
-}
-
-void hfd_doctor_orphan(struct hfd_doctor_lines *l, const struct hfd_doctor_orphan *o)
-{
-    struct hfd_buf line;
-
-    l->findings++;
-    if (l->json) {
-        add_orphan(&l->orphan_list, o);
-        return;
-    }
-    hfd_buf_init(&line, HFD_DOCTOR_OUTPUT_MAX);
-    hfd_buf_addf(&line, "  %-8s  %.*s  %.*s  of resource %.*s%s%s%.*s", o->kind,
-                 HFD_SLICE_FMT(o->id), HFD_SLICE_FMT(o->name), HFD_SLICE_FMT(o->guresid),
-                 o->deleting ? ", being deleted"
-                 : o->wanted ? ", to be deleted"
-                             : "",
-                 o->message.len > 0 ? ": " : "", HFD_SLICE_FMT(o->message));
-    hfd_buf_show(&l->out, hfd_buf_slice(&line));
-    hfd_buf_addc(&l->out, '\n');
-    print_now(l);
-    hfd_buf_fini(&line);
-}
-
-void hfd_doctor_orphans_begin(struct hfd_doctor_lines *l, const struct hfd_doctor_orphans *o)
-{
-    const hfd_slice message = o->message;
-
-    if (o->remote && o->checked.len == 0) {
-        hfd_doctor_say(
-            l, "orphans", false, "unknown: %.*s",
-            HFD_SLICE_FMT(
-                message.len > 0
-                    ? message
-                    : HFD_SLICE("the first search of the remote HyperFleet is not complete")));
-        return;
-    }
-    hfd_doctor_say(l, "orphans", true, "%zu%s%s%.*s", o->count, o->more ? " and more" : "",
-                   o->checked.len > 0 ? ", as of " : "", HFD_SLICE_FMT(o->checked));
-    if (message.len > 0)
-        hfd_doctor_say(l, "orphans", false, "the list cannot be renewed: %.*s",
-                       HFD_SLICE_FMT(message));
-}
-
-void hfd_doctor_orphans_end(struct hfd_doctor_lines *l, size_t count)
-{
-    if (count == 0 || l->json)
-        return;
-    hfd_buf_lit(
-        &l->out,
-        "Orphans have the label " HFD_GURESID_LABEL " but no resource. A PUT adopts them;\n"
-        "DELETE /admin/orphans/ID on the ops listener of the running server deletes one.\n");
-    print_now(l);
-}
-
-static hfd_slice member_or(const json_t *object, const char *key, const char *other)
-{
-    const json_t *v = json_object_get(object, key);
-
-    return json_is_string(v) ? (hfd_slice){json_string_value(v), json_string_length(v)}
-                             : hfd_slice_of(other);
-}
-
-static hfd_slice member(const json_t *object, const char *key)
-{
-    return member_or(object, key, "?");
-}
-
-bool hfd_doctor_orphans_answer(struct hfd_doctor_lines *l, hfd_slice body, bool remote)
-{
-    json_t *doc = json_loadb(body.p, body.len, 0, NULL), *items = json_object_get(doc, "items"),
-           *item;
-    size_t i;
-
-    if (!json_is_array(items)) {
-        json_decref(doc);
-        return false;
-    }
-    hfd_doctor_orphans_begin(l, &(struct hfd_doctor_orphans){
-                                    .count = json_array_size(items),
-                                    .more = json_is_true(json_object_get(doc, "more")),
-                                    .remote = remote,
-                                    .checked = member_or(doc, "checked_time", ""),
-                                    .message = member_or(doc, "message", ""),
-                                });
-    json_array_foreach (items, i, item) {
-        const char *kind = json_string_value(json_object_get(item, "kind"));
-
-        hfd_doctor_orphan(l, &(struct hfd_doctor_orphan){
-                                 .kind = kind != NULL ? kind : "?",
-                                 .name = member(item, "name"),
-                                 .id = member(item, "id"),
-                                 .guresid = member(item, "guresid"),
-                                 .deleting = json_object_get(item, "deleted_time") != NULL,
-                                 .wanted = json_object_get(item, "delete_asked_time") != NULL,
-                                 .message = member_or(item, "message", "")});
-    }
-    hfd_doctor_orphans_end(l, json_array_size(items));
-    json_decref(doc);
-    return true;
-}
-
-/* ---- the whole ---- */
-
-/* Makes the lines and the orphans one document. */
-static void wrap_json(struct hfd_doctor_lines *l)
-{
-    struct hfd_buf whole;
-
-    hfd_buf_init(&whole, 2 * HFD_DOCTOR_OUTPUT_MAX + 256);
-    hfd_buf_addf(&whole, "{\"findings\":%zu,\"lines\":[", l->findings);
-    hfd_buf_add(&whole, hfd_buf_slice(&l->out));
-    hfd_buf_lit(&whole, "],\"orphans\":[");
-    hfd_buf_add(&whole, hfd_buf_slice(&l->orphan_list));
-    hfd_buf_lit(&whole, "]}\n");
-    hfd_buf_fini(&l->out);
-    l->out = whole;
-}
-
-void hfd_doctor_problems(struct hfd_doctor_lines *l, const json_t *doc)
-{
-    const json_t *problems = json_object_get(doc, "problems");
-    const char *status = json_string_value(json_object_get(doc, "status"));
-    const bool harmless = status != NULL && strcmp(status, "ok") == 0;
-
-    for (size_t i = 0; i < json_array_size(problems); i++) {
-        const json_t *p = json_array_get(problems, i);
-        const char *kind = json_string_value(json_object_get(p, "kind"));
-        const char *name = json_string_value(json_object_get(p, "name"));
-        const char *message = json_string_value(json_object_get(p, "message"));
-        const char *since = json_string_value(json_object_get(p, "since"));
-        const char *runbook = json_string_value(json_object_get(p, "runbook"));
-
-        if (kind == NULL || name == NULL || message == NULL || since == NULL || runbook == NULL ||
-            strcmp(kind, "remote") == 0)
-            continue;
-        l->harmless += harmless;
-        hfd_doctor_say(l, "problem", harmless, "%s%s%s: %s; since %s, %lld wait; see %s", kind,
-                       name[0] != '\0' ? " " : "", name, message, since,
-                       (long long)json_integer_value(json_object_get(p, "waiting")), runbook);
-    }
-}
-
-enum hfd_exit hfd_doctor_lines_print(struct hfd_doctor_lines *l)
-{
-    if (l->json)
-        wrap_json(l);
-    else if (l->findings == 0 && l->harmless > 0)
-        hfd_buf_addf(&l->out, "%zu problem%s, and no order waits\n", l->harmless,
-                     l->harmless == 1 ? "" : "s");
-    else if (l->findings == 0)
-        hfd_buf_lit(&l->out, "no problems found\n");
-    else
-        hfd_buf_addf(&l->out, "%zu problem%s\n", l->findings, l->findings == 1 ? "" : "s");
-    print_now(l);
-    return l->printed == HFD_EXIT_OK && l->findings > 0 ? HFD_EXIT_FOUND : l->printed;
 }
 
 /* ---- a PostgreSQL store ---- */

@@ -22,57 +22,12 @@ struct hfd_doctor_lines {
     struct hfd_meter meter;     /* of the long checks */
 };
 
-/** Begins an empty result. */
-void hfd_doctor_lines_init(struct hfd_doctor_lines *l, bool json);
-/** Frees it. */
-void hfd_doctor_lines_fini(struct hfd_doctor_lines *l);
-
 /** Adds a line, of something that is good or a finding. */
 void hfd_doctor_say(struct hfd_doctor_lines *l, const char *about, bool good, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/** A list of orphans without its items. */
-struct hfd_doctor_orphans {
-    size_t count;
-    bool more;
-    bool remote;       /* it was read from a remote, at the time `checked` */
-    hfd_slice checked; /* empty = the list was never read completely */
-    hfd_slice message; /* why it could not be read the last time; empty = it could */
-};
-
-/** An orphan, from the store or from a running server. */
-struct hfd_doctor_orphan {
-    const char *kind;
-    hfd_slice name, id, guresid;
-    bool deleting, wanted;
-    hfd_slice message;
-};
-
-/** Adds the line in front of orphans. */
-void hfd_doctor_orphans_begin(struct hfd_doctor_lines *l, const struct hfd_doctor_orphans *o);
-/** Adds one orphan, and counts it. */
-void hfd_doctor_orphan(struct hfd_doctor_lines *l, const struct hfd_doctor_orphan *o);
-/** Adds what can be done with them. */
-void hfd_doctor_orphans_end(struct hfd_doctor_lines *l, size_t count);
-
-/**
- * Adds the orphans of an answer to GET /admin/orphans.
- * @param remote  the server works for a remote HyperFleet
- * @return false if it is no such answer
- */
-bool hfd_doctor_orphans_answer(struct hfd_doctor_lines *l, hfd_slice body, bool remote);
-
-/**
- * Adds what the server knows to be wrong. While no order waits for one, they are no findings.
- * @param doc  its answer to /healthz; NULL adds nothing
- */
-void hfd_doctor_problems(struct hfd_doctor_lines *l, const json_t *doc);
-
-/**
- * Prints the result.
- * @return OK, FOUND (there are findings), CUT_SHORT, INTERNAL
- */
-enum hfd_exit hfd_doctor_lines_print(struct hfd_doctor_lines *l);
+/** Prints what is in `out`. */
+void hfd_doctor_print_now(struct hfd_doctor_lines *l);
 
 /**
  * Reads the database's settings, its standbys, the replicas, and Patroni's version

@@ -8,18 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define WATCH_US HFD_US_PER_S
-#define COLUMNS_MIN 40
 #define SHARED_FLAGS (HFD_CLI_TARGET_FLAG_COUNT + 4)
 #define FLAGS_MAX 20
-
-static volatile sig_atomic_t stopped;
-
-static void on_signal(int number)
-{
-    (void)number;
-    stopped = 1;
-}
 
 /* ---- the arguments ---- */
 
@@ -84,16 +74,8 @@ static bool read_arguments(struct hfd_view *v, int argc, const char **argv, enum
 
 bool hfd_view_open(struct hfd_view *v, int argc, const char **argv, enum hfd_exit *status)
 {
-    const struct sigaction action = {.sa_handler = on_signal};
-
-    if (!read_arguments(v, argc, argv, status) ||
-        !hfd_cli_target_open(&v->target, v->name, &v->http, status))
-        return false;
-    if (v->watch) {
-        (void)sigaction(SIGINT, &action, NULL);
-        (void)sigaction(SIGTERM, &action, NULL);
-    }
-    return true;
+    return read_arguments(v, argc, argv, status) &&
+           hfd_cli_target_open(&v->target, v->name, &v->http, status);
 }
 
 void hfd_view_close(struct hfd_view *v)
@@ -151,6 +133,8 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
     return status;
 }
 
+/* ---- texts ---- */
+
 void hfd_view_encode(struct hfd_buf *b, const char *text)
 {
     for (const char *p = text; *p != '\0'; p++) {
@@ -160,54 +144,6 @@ void hfd_view_encode(struct hfd_buf *b, const char *text)
             hfd_buf_addf(b, "%%%02X", (unsigned char)*p);
     }
 }
-
-/* ---- watching ---- */
-
-size_t hfd_view_columns(void)
-{
-    struct winsize size;
-
-    if (isatty(STDOUT_FILENO) != 1 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
-        size.ws_col == 0)
-        return 0;
-    return size.ws_col > COLUMNS_MIN ? size.ws_col : COLUMNS_MIN;
-}
-
-static enum hfd_exit print_picture(struct hfd_view *v, struct hfd_buf *picture, bool again)
-{
-    if (v->watch && hfd_view_columns() > 0)
-        (void)fputs("\033[H\033[2J", stdout);
-    else if (v->watch && again)
-        (void)fputc('\n', stdout);
-    return hfd_cli_print(v->name, picture);
-}
-
-enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx)
-{
-    json_t *last = NULL, *doc;
-    enum hfd_exit status;
-    struct hfd_buf b;
-
-    do {
-        doc = NULL;
-        hfd_buf_init(&b, HFD_VIEW_OUTPUT_MAX_BYTES);
-        status = draw(v, ctx, &b, &doc);
-        if (doc != NULL && (hfd_view_columns() > 0 || last == NULL || !json_equal(doc, last))) {
-            const enum hfd_exit printed = print_picture(v, &b, last != NULL);
-
-            status = printed != HFD_EXIT_OK ? printed : status;
-        }
-        hfd_buf_fini(&b);
-        json_decref(last);
-        last = doc;
-        if (status == HFD_EXIT_OK && v->watch)
-            hfd_client_wait(v->http, WATCH_US, &stopped);
-    } while (status == HFD_EXIT_OK && v->watch && stopped == 0);
-    json_decref(last);
-    return status;
-}
-
-/* ---- texts ---- */
 
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key)
 {

@@ -1,6 +1,6 @@
 /*
- * Shared by list and status, which show what goes on in a server of ours: their flags, the way to
- * the server, and --watch. They read below /api/driver/v1 and change nothing. Thread: main.
+ * Shared by list and status, which show what goes on in a server of ours: their flags, and the way
+ * to the server. They read below /api/driver/v1 and change nothing. Thread: main.
  */
 #ifndef HFD_CLI_VIEW_H
 #define HFD_CLI_VIEW_H
@@ -58,22 +58,6 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out);
 
 /** Adds a text for a path or a query: all but unreserved characters are percent-encoded. */
 void hfd_view_encode(struct hfd_buf *b, const char *text);
-
-/** The columns of the terminal that stdout is; 0 = it is none. */
-size_t hfd_view_columns(void);
-
-/**
- * Makes one picture.
- * @param doc  gives what it shows, to see if there is news; NULL on failure
- */
-typedef enum hfd_exit hfd_view_draw_fn(struct hfd_view *v, void *ctx, struct hfd_buf *out,
-                                       json_t **doc);
-
-/**
- * Prints one picture. With --watch it looks again each second until Ctrl-C. A terminal is drawn
- * anew each time; elsewhere a picture is printed when there is news.
- */
-enum hfd_exit hfd_view_run(struct hfd_view *v, hfd_view_draw_fn *draw, void *ctx);
 
 /* ---- texts ---- */
 

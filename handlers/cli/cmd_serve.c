@@ -33,12 +33,95 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+/* --- reports to systemd --- */
+
+/*
+ * The server reports that it is ready, loads files again, and stops; the watchdog gets a sign as
+ * long as all loops turn. The last report stays until the next.
+ */
+struct reports {
+    struct hfd_notify to;
+    bool ready;  /* the server is ready */
+    bool told;   /* and systemd has that message */
+    bool silent; /* the watchdog got no sign at the last look; logged once */
+};
+
+#define LOOKS_PER_WATCHDOG 4
+/* A loop turns once a second. A shorter watchdog must not take that for a hang. */
+#define STALL_MIN_US (5 * HFD_US_PER_S)
+
+/* Opens the socket of the environment. One that cannot be used is logged, and not used. */
+static void open_reports(struct reports *n)
+{
+    const struct hfd_notify_env env = {.socket = getenv("NOTIFY_SOCKET"),
+                                       .watchdog_usec = getenv("WATCHDOG_USEC"),
+                                       .watchdog_pid = getenv("WATCHDOG_PID")};
+    struct hfd_err err = {0};
+
+    *n = (struct reports){.ready = false};
+    if (hfd_notify_open(&n->to, &env, &err) != HFD_OK)
+        HFD_LOG(HFD_LOG_WARN, "systemd gets no notifications", HFD_LOG_CSTR("error", err.msg));
+}
+
+static void report_ready(struct reports *n)
+{
+    n->ready = true;
+    n->told = hfd_notify_send(&n->to, "READY=1\nSTATUS=ready\n");
+}
+
+static void report_reloading(struct reports *n)
+{
+    char text[80];
+
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRId64 "\n",
+                   hfd_clock_mono_us(&hfd_clock_system));
+    (void)hfd_notify_send(&n->to, text);
+}
+
+static void report_stopping(struct reports *n)
+{
+    n->ready = false;
+    (void)hfd_notify_send(&n->to, "STOPPING=1\nSTATUS=stopping: open requests may finish\n");
+}
+
+/* Returns how long the main thread may wait between two looks, at most max_ms. */
+static int wait_between_looks_ms(const struct reports *n, int max_ms)
+{
+    const int64_t wait_ms = n->to.watchdog_us / 1000 / LOOKS_PER_WATCHDOG;
+
+    if (n->to.watchdog_us == 0 || wait_ms > max_ms)
+        return max_ms;
+    return wait_ms > 0 ? (int)wait_ms : 1;
+}
+
+/*
+ * A look: sends what could not be sent before, and a sign to the watchdog if all loops turn.
+ * @param stall_us  the longest time that a loop has not turned
+ */
+static void report_look(struct reports *n, int64_t stall_us)
+{
+    if (n->ready && !n->told)
+        report_ready(n);
+    if (n->to.watchdog_us == 0)
+        return;
+    if (stall_us < n->to.watchdog_us || stall_us < STALL_MIN_US) {
+        (void)hfd_notify_send(&n->to, "WATCHDOG=1\n");
+        n->silent = false;
+    } else if (!n->silent) {
+        HFD_LOG(HFD_LOG_ERROR, "a loop thread does not turn: the watchdog gets no sign",
+                HFD_LOG_INT("stall_ms", stall_us / 1000));
+        n->silent = true;
+    }
+}
 
 /* ---- the server's parts ---- */
 
@@ -50,7 +133,7 @@ struct serve {
     struct hfd_settings *settings;
     int signal_fd;
     int broken_fd; /* written by the store's writer if the store fails */
-    struct hfd_serve_notify notify;
+    struct reports notify;
     bool has_data; /* there was a database before the start */
     struct hfd_steady steady;
     const char *clock_path;
@@ -62,7 +145,8 @@ struct serve {
     struct hfd_spec_schemas spec_schemas;
     struct hfd_driver driver;
     struct hfd_bell bell;
-    struct hfd_serve_early early;
+    struct hfd_app early_app;
+    struct hfd_server *early; /* of probes, before the store is open; NULL = none */
     struct hfd_store *store;
     struct hfd_serve_remote remote;
     struct hfd_app app;
@@ -108,7 +192,7 @@ static void look_at_fixed_files(struct serve *s, bool starting)
 
 static enum hfd_exit open_signals(struct serve *s, struct hfd_err *err)
 {
-    hfd_serve_notify_open(&s->notify);
+    open_reports(&s->notify);
     s->signal_fd = hfd_serve_signals_open();
     s->broken_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->signal_fd >= 0 && s->broken_fd >= 0)
@@ -123,7 +207,7 @@ static void close_signals(struct serve *s)
         (void)close(s->signal_fd);
     if (s->broken_fd >= 0)
         (void)close(s->broken_fd);
-    hfd_serve_notify_close(&s->notify);
+    hfd_notify_close(&s->notify.to);
 }
 
 /* --- what the settings name --- */
@@ -331,7 +415,7 @@ static void on_due(void *ctx)
 
 static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, hfd_serve_keys_ring(&s->keys), err);
+    hfd_rc rc = hfd_serve_driver_init(&s->driver, s->settings, s->keys.rings->ring, err);
 
     if (rc == HFD_OK)
         rc = hfd_serve_hypershift_add(&s->hypershift, s->settings, &s->driver, err);
@@ -342,6 +426,52 @@ static enum hfd_exit open_driver(struct serve *s, struct hfd_err *err)
     s->driver.rules.spec_schema[HFD_KIND_CLUSTER] = s->spec_schemas.cluster;
     s->driver.rules.spec_schema[HFD_KIND_NODEPOOL] = s->spec_schemas.nodepool;
     return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_INTERNAL;
+}
+
+/* --- probes before the start --- */
+
+/* Thread: loop. */
+static const char *not_ready(void *ctx)
+{
+    (void)ctx;
+    return "waiting for the database";
+}
+
+/*
+ * Opens the ops listener for probes and metrics alone. While the server waits for its database,
+ * /livez answers 200 and /readyz 503, so that no orchestrator restarts it. With SQLite it opens
+ * none: no database is away, or shared with a server that migrates it.
+ */
+static enum hfd_exit open_early(struct serve *s, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (!hfd_settings_has_postgres(s->settings))
+        return HFD_EXIT_OK;
+    s->early_app = (struct hfd_app){
+        .settings = s->settings,
+        .clock = &hfd_clock_system,
+        .rng = &hfd_rng_system,
+        .ops_only = true,
+        .opens_later = true,
+        .not_ready = not_ready,
+        .routes = hfd_routes_of_probes,
+        .route_count = hfd_routes_of_probes_count,
+    };
+    rc = hfd_server_open(&s->early_app, &s->early, err);
+    if (rc == HFD_OK)
+        rc = hfd_server_start(s->early, err);
+    if (rc != HFD_OK)
+        hfd_server_free(&s->early);
+    return exit_of_listen(rc);
+}
+
+/* Closes it, once the server itself listens there as well. Closed already: no error. */
+static void close_early(struct serve *s)
+{
+    if (s->early != NULL)
+        hfd_server_stop(s->early);
+    hfd_server_free(&s->early);
 }
 
 /* --- the store --- */
@@ -361,16 +491,6 @@ static bool pause_start(struct serve *s, int64_t pause_us)
     if (poll(&fd, 1, (int)(pause_us / 1000)) == 1)
         s->ended = hfd_serve_signals_read(s->signal_fd) != SIGHUP;
     return !s->ended;
-}
-
-static enum hfd_exit open_early(struct serve *s, struct hfd_err *err)
-{
-    return exit_of_listen(hfd_serve_early_open(&s->early, s->settings, err));
-}
-
-static void close_early(struct serve *s)
-{
-    hfd_serve_early_close(&s->early);
 }
 
 #define PAUSE_MIN_US (HFD_US_PER_S / 5)
@@ -446,9 +566,19 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
     return HFD_EXIT_OK;
 }
 
+/* Gives the exit status of a failed step. @return OK, KEYS, INTERNAL, DATA */
+static enum hfd_exit exit_of_keys(hfd_rc rc)
+{
+    if (rc == HFD_INVALID || rc == HFD_CONFLICT)
+        return HFD_EXIT_KEYS;
+    if (rc == HFD_NOMEM)
+        return HFD_EXIT_INTERNAL;
+    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_DATA;
+}
+
 static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
 {
-    return hfd_serve_keys_exit(hfd_serve_keys_check(&s->keys, s->store, err));
+    return exit_of_keys(hfd_serve_keys_check(&s->keys, s->store, err));
 }
 
 #define KEY_IDS_MAX 1024
@@ -543,7 +673,7 @@ static enum hfd_exit start_reseal(struct serve *s, struct hfd_err *err)
 {
     const struct hfd_serve_reseal_parts parts = {&s->driver, s->store, s->keeper};
 
-    return hfd_serve_keys_exit(hfd_serve_reseal_start(&parts, &s->reseal, err));
+    return exit_of_keys(hfd_serve_reseal_start(&parts, &s->reseal, err));
 }
 
 static void stop_reseal(struct serve *s)
@@ -570,7 +700,8 @@ static enum hfd_exit open_remote(struct serve *s, struct hfd_err *err)
 
 static void close_remote(struct serve *s)
 {
-    hfd_serve_remote_close(&s->remote);
+    hfd_keeper_unlisten(s->remote.keeper, s->remote.thread);
+    hfd_remote_stop(&s->remote.thread);
 }
 
 /* --- the server --- */
@@ -581,7 +712,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
 
     s->app = (struct hfd_app){
         .settings = s->settings,
-        .before = s->early.server,
+        .before = s->early,
         .store = s->store,
         .driver = &s->driver,
         .clock = s->clock,
@@ -616,14 +747,17 @@ static enum hfd_exit start_server(struct serve *s, struct hfd_err *err)
     if (hfd_server_start(s->server, err) != HFD_OK)
         return HFD_EXIT_INTERNAL;
     hfd_keeper_listen(s->keeper, on_news, s);
-    hfd_serve_early_close(&s->early);
+    close_early(s);
     hfd_server_watch(s->server, false);
     return HFD_EXIT_OK;
 }
 
 static void stop_server(struct serve *s)
 {
-    hfd_serve_ops_remove(s->settings);
+    const char *addresses = hfd_cli_addresses_path(s->settings);
+
+    if (addresses != NULL && addresses[0] != '\0')
+        (void)unlink(addresses);
     hfd_keeper_unlisten(s->keeper, s);
     hfd_server_stop(s->server);
 }
@@ -709,16 +843,16 @@ static void close_steps(struct serve *s, size_t opened)
 
 static void reload(struct serve *s)
 {
-    hfd_serve_notify_reloading(&s->notify);
+    report_reloading(&s->notify);
     look_at_fixed_files(s, false);
     hfd_guard_look(s->guard);
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     hfd_serve_hypershift_reload(&s->hypershift);
     hfd_server_watch(s->server, true);
-    hfd_serve_keys_hangup(&s->keys, s->store, &s->driver);
+    (void)hfd_serve_keys_look(&s->keys, s->store, &s->driver, true);
     tell_of_keys(s);
-    hfd_serve_notify_ready(&s->notify);
+    report_ready(&s->notify);
 }
 
 /* Takes up changed files. A key ring without replicas waits for SIGHUP. */
@@ -726,7 +860,7 @@ static void watch_files(struct serve *s)
 {
     hfd_server_watch(s->server, false);
     if (hfd_settings_has_postgres(s->settings) &&
-        hfd_serve_keys_look(&s->keys, s->store, &s->driver))
+        hfd_serve_keys_look(&s->keys, s->store, &s->driver, false))
         tell_of_keys(s);
 }
 
@@ -753,7 +887,7 @@ static uint32_t wait_for_the_end(struct serve *s)
         struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
                                {.fd = s->broken_fd, .events = POLLIN}};
 
-        if (poll(fds, 2, hfd_serve_notify_wait_ms(&s->notify, WATCH_MS)) < 0 && errno != EINTR) {
+        if (poll(fds, 2, wait_between_looks_ms(&s->notify, WATCH_MS)) < 0 && errno != EINTR) {
             HFD_LOG(HFD_LOG_ERROR, "stopping: cannot wait for signals",
                     HFD_LOG_CSTR("error", strerror(errno)));
             s->status = HFD_EXIT_INTERNAL;
@@ -767,7 +901,7 @@ static uint32_t wait_for_the_end(struct serve *s)
             signo = on_signal(s);
         else
             watch_files(s);
-        hfd_serve_notify_look(&s->notify, hfd_server_stall_us(s->server));
+        report_look(&s->notify, hfd_server_stall_us(s->server));
     }
     return signo;
 }
@@ -789,9 +923,9 @@ static void run(struct serve *s)
     if (opened == STEP_COUNT && !s->ended) {
         hfd_serve_ready(
             &(struct hfd_serve_ready){s->settings, s->server, hfd_guard_is_on(s->guard)});
-        hfd_serve_notify_ready(&s->notify);
+        report_ready(&s->notify);
         signo = wait_for_the_end(s);
-        hfd_serve_notify_stopping(&s->notify);
+        report_stopping(&s->notify);
         hfd_serve_signals_arm_second(s->signal_fd);
         if (signo == 0)
             (void)alarm(BROKEN_GRACE_S);

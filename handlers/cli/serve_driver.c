@@ -210,12 +210,6 @@ enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
     return rc == HFD_INVALID ? HFD_EXIT_USAGE : HFD_EXIT_INTERNAL;
 }
 
-void hfd_serve_remote_close(struct hfd_serve_remote *r)
-{
-    hfd_keeper_unlisten(r->keeper, r->thread);
-    hfd_remote_stop(&r->thread);
-}
-
 void hfd_serve_remote_health(void *remote, struct hfd_buf *b)
 {
     struct hfd_remote_state state;

@@ -34,13 +34,12 @@ struct hfd_serve_remote_parts {
 };
 
 /**
- * Starts the thread if the backend is remote. Borrows everything until close.
+ * Starts the thread if the backend is remote. It borrows everything until it is stopped.
  * @return OK, USAGE (an unusable file of remote.*), INTERNAL
  */
 enum hfd_exit hfd_serve_remote_open(struct hfd_serve_remote *r,
                                     const struct hfd_serve_remote_parts *parts,
                                     struct hfd_err *err);
-void hfd_serve_remote_close(struct hfd_serve_remote *r);
 /** Writes the health of the remote as a JSON object: hfd_app.backend_health. Thread: any. */
 void hfd_serve_remote_health(void *remote, struct hfd_buf *b);
 

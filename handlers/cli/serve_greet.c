@@ -53,14 +53,6 @@ static void serve_ops_write(struct hfd_settings *s, int port, int ops_port)
     hfd_buf_fini(&b);
 }
 
-void hfd_serve_ops_remove(struct hfd_settings *s)
-{
-    const char *path = hfd_cli_addresses_path(s);
-
-    if (path != NULL && path[0] != '\0')
-        (void)unlink(path);
-}
-
 /* ---- the greeting ---- */
 
 bool hfd_serve_logs_text(const struct hfd_settings *s)

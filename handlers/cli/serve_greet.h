@@ -38,7 +38,4 @@ uint32_t hfd_serve_signals_read(int fd);
 /** From now on SIGTERM or SIGINT ends the process at once, and SIGALRM does. */
 void hfd_serve_signals_arm_second(int fd);
 
-/** Removes the file. */
-void hfd_serve_ops_remove(struct hfd_settings *s);
-
 #endif

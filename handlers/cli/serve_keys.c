@@ -8,17 +8,8 @@
 #include "driver/core/keyring.h"
 #include "driver/core/ring_check.h"
 #include "handlers/cli/cli.h"
-#include "handlers/http/routes.h"
-#include "handlers/http/server.h"
 
 #include <sys/stat.h>
-
-/* ---- the key ring ---- */
-
-struct hfd_serve_ring {
-    struct hfd_keyring *ring;
-    struct hfd_serve_ring *next;
-};
 
 static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const struct stat *file,
                    struct hfd_err *err)
@@ -109,11 +100,6 @@ void hfd_serve_keys_close(struct hfd_serve_keys *k)
     }
 }
 
-const struct hfd_keyring *hfd_serve_keys_ring(const struct hfd_serve_keys *k)
-{
-    return k->rings->ring;
-}
-
 /* Returns true if the new ring has the active key of the current one. */
 static hfd_rc check_successor(const struct hfd_keyring *present, const struct hfd_keyring *next,
                               const char *path, struct hfd_err *err)
@@ -148,7 +134,7 @@ static hfd_rc reload(struct hfd_serve_keys *k, bool *changed, struct hfd_err *er
         return HFD_OK;
     rc = load(k, &file, &ring, err);
     if (rc == HFD_OK)
-        rc = check_successor(hfd_serve_keys_ring(k), ring, k->path, err);
+        rc = check_successor(k->rings->ring, ring, k->path, err);
     if (rc == HFD_OK)
         rc = push(k, ring, &file, err);
     if (rc == HFD_OK)
@@ -173,23 +159,16 @@ static void drop_newest(struct hfd_serve_keys *k)
 hfd_rc hfd_serve_keys_check(const struct hfd_serve_keys *k, struct hfd_store *store,
                             struct hfd_err *err)
 {
-    struct hfd_ring_call call = {
-        .ring = hfd_serve_keys_ring(k), .path = k->path, .shared = k->shared};
+    struct hfd_ring_call call = {.ring = k->rings->ring, .path = k->path, .shared = k->shared};
 
     return hfd_store_update_wait(store, hfd_ring_check, &call, err);
 }
 
-enum hfd_exit hfd_serve_keys_exit(hfd_rc rc)
-{
-    if (rc == HFD_INVALID || rc == HFD_CONFLICT)
-        return HFD_EXIT_KEYS;
-    if (rc == HFD_NOMEM)
-        return HFD_EXIT_INTERNAL;
-    return rc == HFD_OK ? HFD_EXIT_OK : HFD_EXIT_DATA;
-}
-
-void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
-                           struct hfd_driver *driver)
+/*
+ * Reads the file again if it changed, gives the driver the new ring, and logs what came of it.
+ * Keeps the old ring if the new one lacks the active key, or is the ring of another database.
+ */
+static void take_file(struct hfd_serve_keys *k, struct hfd_store *store, struct hfd_driver *driver)
 {
     struct hfd_err err = {0};
     bool changed;
@@ -206,62 +185,23 @@ void hfd_serve_keys_hangup(struct hfd_serve_keys *k, struct hfd_store *store,
         return;
     }
     if (changed)
-        driver->ring = hfd_serve_keys_ring(k);
+        driver->ring = k->rings->ring;
     HFD_LOG(HFD_LOG_INFO, changed ? "key ring reloaded" : "key ring unchanged",
             HFD_LOG_CSTR("path", k->path));
 }
 
 bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
-                         struct hfd_driver *driver)
+                         struct hfd_driver *driver, bool forced)
 {
     struct stat now;
 
-    if (stat(k->path, &now) != 0)
-        now = (struct stat){0};
-    if (hfd_file_same(&now, &k->looked))
-        return false;
-    k->looked = now;
-    hfd_serve_keys_hangup(k, store, driver);
+    if (!forced) {
+        if (stat(k->path, &now) != 0)
+            now = (struct stat){0};
+        if (hfd_file_same(&now, &k->looked))
+            return false;
+        k->looked = now;
+    }
+    take_file(k, store, driver);
     return true;
-}
-
-/* ---- probes before the start ---- */
-
-/* Thread: loop. */
-static const char *not_ready(void *ctx)
-{
-    (void)ctx;
-    return "waiting for the database";
-}
-
-hfd_rc hfd_serve_early_open(struct hfd_serve_early *early, const struct hfd_settings *settings,
-                            struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    if (!hfd_settings_has_postgres(settings))
-        return HFD_OK;
-    early->app = (struct hfd_app){
-        .settings = settings,
-        .clock = &hfd_clock_system,
-        .rng = &hfd_rng_system,
-        .ops_only = true,
-        .opens_later = true,
-        .not_ready = not_ready,
-        .routes = hfd_routes_of_probes,
-        .route_count = hfd_routes_of_probes_count,
-    };
-    rc = hfd_server_open(&early->app, &early->server, err);
-    if (rc == HFD_OK)
-        rc = hfd_server_start(early->server, err);
-    if (rc != HFD_OK)
-        hfd_server_free(&early->server);
-    return rc;
-}
-
-void hfd_serve_early_close(struct hfd_serve_early *early)
-{
-    if (early->server != NULL)
-        hfd_server_stop(early->server);
-    hfd_server_free(&early->server);
 }

@@ -67,13 +67,11 @@ struct reading {
 static hfd_rc txn_read(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct reading *r = arg;
-    size_t tokens;
     hfd_rc rc;
 
     hfd_arena_fini(r->uses.mem);
     rc = hfd_token_use_list(tx, r->uses.mem, &r->uses, err);
-    (void)hfd_keyset_rows(r->set, &tokens);
-    if (r->uses.count <= USES_MAX || tokens == 0) /* the file may be damaged */
+    if (r->uses.count <= USES_MAX || r->set->count == 0) /* the file may be damaged */
         return rc;
     for (size_t i = 0; rc == HFD_OK && i < r->uses.count; i++)
         if (!hfd_keyset_has_name(r->set, r->uses.rows[i].name))
@@ -94,12 +92,11 @@ static hfd_rc txn_write(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 /* Fills in what the store knows, for tokens that were not used since. */
 static void take_uses(struct hfd_guard *guard, const struct hfd_token_uses *uses)
 {
-    size_t count;
     struct hfd_keyset_row *rows;
 
     pthread_mutex_lock(&guard->lock);
-    rows = hfd_keyset_rows(guard->set, &count);
-    for (size_t i = 0; i < count; i++) {
+    rows = guard->set->rows;
+    for (size_t i = 0; i < guard->set->count; i++) {
         for (size_t k = 0; k < uses->count; k++) {
             const struct hfd_token_use_row *use = &uses->rows[k];
 
@@ -136,15 +133,14 @@ static void read_uses(struct hfd_guard *guard)
 /* Copies the uses that are not in the store. @return false if memory is short */
 static bool collect(struct hfd_guard *guard, struct hfd_token_uses *uses)
 {
-    size_t count;
     struct hfd_keyset_row *rows;
     bool ok;
 
     pthread_mutex_lock(&guard->lock);
-    rows = hfd_keyset_rows(guard->set, &count);
-    uses->rows = hfd_arena_array(uses->mem, count + 1, sizeof(*uses->rows));
+    rows = guard->set->rows;
+    uses->rows = hfd_arena_array(uses->mem, guard->set->count + 1, sizeof(*uses->rows));
     ok = uses->rows != NULL;
-    for (size_t i = 0; ok && i < count; i++) {
+    for (size_t i = 0; ok && i < guard->set->count; i++) {
         struct hfd_token_use_row *use = &uses->rows[uses->count];
 
         if (!rows[i].dirty)
@@ -467,10 +463,9 @@ static inline int64_t hfd_guard_now_us(const struct hfd_guard *guard)
 /* Copies last uses from the keyset before, whose tokens may go on. Under the lock. */
 static void take_over_uses(struct hfd_keyset *set, const struct hfd_keyset *before)
 {
-    size_t count;
-    struct hfd_keyset_row *rows = hfd_keyset_rows(before, &count);
+    struct hfd_keyset_row *rows = before->rows;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < before->count; i++) {
         struct hfd_keyset_row *row = hfd_keyset_find(set, rows[i].token.hash);
 
         if (row == NULL)
@@ -627,7 +622,7 @@ static struct hfd_keyset *guard_set(struct hfd_guard *guard)
 
     pthread_mutex_lock(&guard->lock);
     set = guard->set;
-    hfd_keyset_ref(set);
+    (void)atomic_fetch_add(&set->refs, 1);
     pthread_mutex_unlock(&guard->lock);
     return set;
 }
@@ -663,10 +658,10 @@ static void renew(struct hfd_guard *guard, struct hfd_guard_view *view)
         memset(view->seen, 0, SEEN_MAX * sizeof(*view->seen));
     pthread_mutex_lock(&guard->lock);
     view->set = guard->set;
-    hfd_keyset_ref(view->set);
+    (void)atomic_fetch_add(&view->set->refs, 1);
     view->trust = guard->trust;
     if (view->trust != NULL)
-        hfd_trust_ref(view->trust);
+        (void)atomic_fetch_add(&view->trust->refs, 1);
     pthread_mutex_unlock(&guard->lock);
     view->version = version;
 }
@@ -774,15 +769,14 @@ hfd_rc hfd_guard_list(struct hfd_guard *guard, struct hfd_arena *mem, struct hfd
                       struct hfd_err *err)
 {
     struct hfd_keyset *set = guard_set(guard);
-    size_t count;
-    struct hfd_keyset_row *rows = hfd_keyset_rows(set, &count);
     bool ok;
 
-    *out = (struct hfd_guard_tokens){.items = hfd_arena_array(mem, count + 1, sizeof(*out->items))};
+    *out = (struct hfd_guard_tokens){.items =
+                                         hfd_arena_array(mem, set->count + 1, sizeof(*out->items))};
     ok = out->items != NULL;
     pthread_mutex_lock(&guard->lock);
-    for (size_t i = 0; ok && i < count; i++) {
-        const struct hfd_token *t = &rows[i].token;
+    for (size_t i = 0; ok && i < set->count; i++) {
+        const struct hfd_token *t = &set->rows[i].token;
         struct hfd_guard_token *item = &out->items[out->count++];
 
         *item = (struct hfd_guard_token){
@@ -790,8 +784,8 @@ hfd_rc hfd_guard_list(struct hfd_guard *guard, struct hfd_arena *mem, struct hfd
             .grant = {t->grant.scopes, hfd_arena_dup(mem, t->grant.adapters)},
             .created_us = t->created_us,
             .expires_us = t->expires_us,
-            .used_us = atomic_load(&rows[i].used_us),
-            .from = hfd_arena_dup(mem, hfd_slice_of(rows[i].from))};
+            .used_us = atomic_load(&set->rows[i].used_us),
+            .from = hfd_arena_dup(mem, hfd_slice_of(set->rows[i].from))};
         ok = item->name.p != NULL && item->from.p != NULL && item->grant.adapters.p != NULL;
     }
     pthread_mutex_unlock(&guard->lock);

@@ -6,7 +6,7 @@
 #include "driver/base/file.h"
 #include "driver/base/rng.h"
 #include "driver/core/driver.h"
-#include "handlers/auth/scope.h"
+#include "handlers/auth/decide.h"
 
 #include <sodium.h>
 
@@ -350,15 +350,6 @@ hfd_rc hfd_token_file_edit(const struct hfd_token_edit *edit, struct hfd_err *er
 
 #define MEM_MAX_BYTES ((size_t)64 << 20)
 
-struct hfd_keyset {
-    atomic_uint refs;
-    struct hfd_arena mem;
-    struct hfd_keyset_row *rows;
-    size_t count;
-    struct hfd_keyset_row **slots; /* open addressing by the first bytes of the hash */
-    size_t mask;
-};
-
 static size_t slot_of(const struct hfd_keyset *set, const unsigned char *hash)
 {
     size_t at;
@@ -416,11 +407,6 @@ hfd_rc hfd_keyset_new(const struct hfd_token_list *list, struct hfd_keyset **out
     return rc;
 }
 
-void hfd_keyset_ref(struct hfd_keyset *set)
-{
-    (void)atomic_fetch_add(&set->refs, 1);
-}
-
 void hfd_keyset_unref(struct hfd_keyset *set)
 {
     if (set == NULL || atomic_fetch_sub(&set->refs, 1) != 1)
@@ -446,12 +432,6 @@ bool hfd_keyset_has_name(const struct hfd_keyset *set, hfd_slice name)
         if (hfd_slice_ieq(set->rows[i].token.name, s))
             return true;
     return false;
-}
-
-struct hfd_keyset_row *hfd_keyset_rows(const struct hfd_keyset *set, size_t *count)
-{
-    *count = set->count;
-    return set->rows;
 }
 
 size_t hfd_keyset_usable(const struct hfd_keyset *set, int64_t now_us)

@@ -13,12 +13,10 @@
 
 #include "driver/base/arena.h"
 #include "driver/base/rng.h"
-#include "handlers/auth/scope.h"
+#include "handlers/auth/decide.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
-
-struct hfd_keyset;
 
 #define HFD_TOKEN_CHARS 47 /* the prefix, and 32 bytes in base64url without padding */
 #define HFD_TOKEN_HASH_BYTES 32
@@ -98,6 +96,15 @@ struct hfd_keyset_row {
     bool dirty; /* this use is not in the store */
 };
 
+struct hfd_keyset {
+    atomic_uint refs;
+    struct hfd_arena mem;
+    struct hfd_keyset_row *rows; /* in the order of the file */
+    size_t count;
+    struct hfd_keyset_row **slots; /* open addressing by the first bytes of the hash */
+    size_t mask;
+};
+
 /**
  * Makes a keyset of a list.
  * @param list  copied
@@ -106,7 +113,6 @@ struct hfd_keyset_row {
  */
 HFD_MUST_CHECK hfd_rc hfd_keyset_new(const struct hfd_token_list *list, struct hfd_keyset **out,
                                      struct hfd_err *err);
-void hfd_keyset_ref(struct hfd_keyset *set);
 /** Gives a reference back; accepts NULL. */
 void hfd_keyset_unref(struct hfd_keyset *set);
 
@@ -118,8 +124,6 @@ struct hfd_keyset_row *hfd_keyset_find(const struct hfd_keyset *set,
                                        const unsigned char hash[HFD_TOKEN_HASH_BYTES]);
 /** Returns true if a name is a token's; case and spaces around it do not count. */
 bool hfd_keyset_has_name(const struct hfd_keyset *set, hfd_slice name);
-/** Returns the rows, in the order of the file. */
-struct hfd_keyset_row *hfd_keyset_rows(const struct hfd_keyset *set, size_t *count);
 /** Returns how many tokens have not expired. */
 size_t hfd_keyset_usable(const struct hfd_keyset *set, int64_t now_us);
 

@@ -4,16 +4,19 @@
 #include "driver/base/arena.h"
 #include "driver/base/file.h"
 #include "driver/base/http_client.h"
+#include "driver/base/jsonx.h"
 #include "driver/base/log.h"
 #include "driver/base/url.h"
 #include "driver/base/yamlx.h"
 #include "driver/core/driver.h"
-#include "handlers/auth/jwt.h"
-#include "handlers/auth/scope.h"
+#include "handlers/auth/decide.h"
+#include "handlers/auth/jwk.h"
 #include "handlers/auth/token.h"
 
 #include <jansson.h>
+#include <sodium.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -179,6 +182,177 @@ static hfd_rc issuers_read(const char *path, struct hfd_arena *mem, struct hfd_i
     return rc;
 }
 
+/* ---- the parser of JSON Web Tokens: RFC 7515, RFC 7519 ---- */
+
+#define JWT_SIGNATURE_MAX 1024 /* RSA of 8192 bits */
+#define JWT_LATENESS_S 60      /* a clock that is behind takes nbf this much earlier */
+
+struct jwt {
+    hfd_slice signed_part;   /* header and claims as the signature covers them; borrows the text */
+    hfd_slice alg, kid, iss; /* empty = absent */
+    json_t *header, *claims; /* objects */
+    unsigned char signature[JWT_SIGNATURE_MAX];
+    size_t signature_len;
+};
+
+/* Cuts the next part off, up to a dot or the end. */
+static hfd_slice next_part(hfd_slice *rest)
+{
+    const char *dot = rest->len > 0 ? memchr(rest->p, '.', rest->len) : NULL;
+    const hfd_slice part = {rest->p, dot != NULL ? (size_t)(dot - rest->p) : rest->len};
+    const size_t used = part.len + (dot != NULL ? 1 : 0);
+
+    *rest = (hfd_slice){rest->p + used, rest->len - used};
+    return part;
+}
+
+bool hfd_jwt_is(hfd_slice text)
+{
+    size_t dots = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        dots += text.p[i] == '.';
+    return dots == 2;
+}
+
+/* Decodes base64url without padding (RFC 7515, 2). */
+static bool decode(hfd_slice part, unsigned char *out, size_t cap, size_t *len)
+{
+    return part.len > 0 && memchr(part.p, '=', part.len) == NULL &&
+           hfd_base64url_decode(part, out, cap, len) == HFD_OK && *len > 0;
+}
+
+static hfd_rc decode_object(hfd_slice part, json_t **out)
+{
+    unsigned char text[HFD_JWT_MAX_BYTES];
+    size_t len;
+    hfd_rc rc;
+
+    if (!decode(part, text, sizeof(text), &len))
+        return HFD_MALFORMED;
+    rc = hfd_json_parse((hfd_slice){(const char *)text, len}, out, NULL);
+    if (rc == HFD_OK && !json_is_object(*out))
+        rc = HFD_MALFORMED;
+    return rc == HFD_NOMEM ? rc : rc == HFD_OK ? HFD_OK : HFD_MALFORMED;
+}
+
+/* Reads a member that is absent or a string. */
+static bool read_member(const json_t *object, const char *key, hfd_slice *out)
+{
+    const json_t *v = json_object_get(object, key);
+
+    *out = HFD_SLICE("");
+    if (v == NULL)
+        return true;
+    if (!json_is_string(v))
+        return false;
+    *out = (hfd_slice){json_string_value(v), json_string_length(v)};
+    return true;
+}
+
+/*
+ * Parses a token.
+ * @param text  outlives out
+ * @param out   free with free_jwt, whatever the result is
+ * @return HFD_OK, HFD_MALFORMED, HFD_NOMEM
+ */
+static hfd_rc parse_jwt(hfd_slice text, struct jwt *out)
+{
+    hfd_slice rest = text, header, claims;
+    hfd_rc rc;
+
+    *out = (struct jwt){.header = NULL};
+    if (text.len > HFD_JWT_MAX_BYTES || !hfd_jwt_is(text))
+        return HFD_MALFORMED;
+    header = next_part(&rest);
+    claims = next_part(&rest);
+    out->signed_part = (hfd_slice){text.p, header.len + 1 + claims.len};
+    if (!decode(rest, out->signature, sizeof(out->signature), &out->signature_len))
+        return HFD_MALFORMED;
+    rc = decode_object(header, &out->header);
+    if (rc == HFD_OK)
+        rc = decode_object(claims, &out->claims);
+    if (rc != HFD_OK)
+        return rc;
+    /* A header that must be understood is not (RFC 7515, 4.1.11). */
+    if (json_object_get(out->header, "crit") != NULL ||
+        !read_member(out->header, "alg", &out->alg) ||
+        !read_member(out->header, "kid", &out->kid) || !read_member(out->claims, "iss", &out->iss))
+        return HFD_MALFORMED;
+    return HFD_OK;
+}
+
+static void free_jwt(struct jwt *jwt)
+{
+    json_decref(jwt->header);
+    json_decref(jwt->claims);
+    *jwt = (struct jwt){.header = NULL};
+}
+
+/* Reads seconds since 1970, which may have a fraction. Beyond the range of years it is the end. */
+static bool read_time(const struct jwt *jwt, const char *claim, int64_t *at_us)
+{
+    const double year_9999_s = 253402300799.0;
+    const json_t *v = json_object_get(jwt->claims, claim);
+    double s;
+
+    *at_us = 0;
+    if (v == NULL)
+        return true;
+    s = json_is_number(v) ? json_number_value(v) : (double)NAN;
+    if (isnan(s))
+        return false;
+    s = s < 1e-6 ? 1e-6 : s > year_9999_s ? year_9999_s : s;
+    *at_us = (int64_t)(s * (double)HFD_US_PER_S);
+    return true;
+}
+
+/*
+ * Checks exp and nbf. A token without them is valid at any time.
+ * @param expires_us  exp; 0 = none
+ * @return HFD_AUTH_NONE, HFD_AUTH_EXPIRED, HFD_AUTH_EARLY, HFD_AUTH_MALFORMED (no number)
+ */
+static enum hfd_auth_fault check_times(const struct jwt *jwt, int64_t now_us, int64_t *expires_us)
+{
+    int64_t from_us;
+
+    if (!read_time(jwt, "exp", expires_us) || !read_time(jwt, "nbf", &from_us))
+        return HFD_AUTH_MALFORMED;
+    if (*expires_us != 0 && now_us >= *expires_us)
+        return HFD_AUTH_EXPIRED;
+    if (from_us > now_us + JWT_LATENESS_S * HFD_US_PER_S)
+        return HFD_AUTH_EARLY;
+    return HFD_AUTH_NONE;
+}
+
+static bool is_text(const json_t *v, hfd_slice text)
+{
+    return json_is_string(v) &&
+           hfd_slice_eq((hfd_slice){json_string_value(v), json_string_length(v)}, text);
+}
+
+/* Returns true if aud is, or contains, an audience. */
+static bool has_audience(const struct jwt *jwt, hfd_slice audience)
+{
+    const json_t *aud = json_object_get(jwt->claims, "aud"), *item;
+    size_t i;
+
+    if (!json_is_array(aud))
+        return is_text(aud, audience);
+    json_array_foreach (aud, i, item)
+        if (is_text(item, audience))
+            return true;
+    return false;
+}
+
+/* Returns a claim that is a string; empty if it is absent or no string. */
+static hfd_slice claim_text(const struct jwt *jwt, const char *claim)
+{
+    hfd_slice text;
+
+    return read_member(jwt->claims, claim, &text) ? text : HFD_SLICE("");
+}
+
 /* ---- trust ---- */
 
 #define NAME_MEM_BYTES 4096
@@ -196,11 +370,6 @@ struct hfd_trust *hfd_trust_new(struct hfd_issuer_list *issuers)
         return trust;
     free(trust);
     return NULL;
-}
-
-void hfd_trust_ref(struct hfd_trust *trust)
-{
-    (void)atomic_fetch_add(&trust->refs, 1);
 }
 
 void hfd_trust_unref(struct hfd_trust *trust)
@@ -244,21 +413,21 @@ static hfd_rc name_caller(hfd_slice claim, const struct hfd_keyset *own,
 }
 
 /* Checks all but the caller's name: the algorithm of the key, the signature, the times. */
-static enum hfd_auth_fault check_signed(const struct hfd_jwt *jwt, const struct hfd_jwk *key,
+static enum hfd_auth_fault check_signed(const struct jwt *jwt, const struct hfd_jwk *key,
                                         int64_t now_us, int64_t *expires_us)
 {
     if (!hfd_slice_is(jwt->alg, key->alg))
         return HFD_AUTH_ALGORITHM;
     if (!hfd_jwk_verify(key, jwt->signed_part, jwt->signature, jwt->signature_len))
         return HFD_AUTH_SIGNATURE;
-    return hfd_jwt_check_times(jwt, now_us, expires_us);
+    return check_times(jwt, now_us, expires_us);
 }
 
 /* The Operator's published sample has no alg; the key says RS256. */
-static hfd_rc check_operator(struct hfd_jwt *jwt, const struct check *c, const struct hfd_jwk *key,
+static hfd_rc check_operator(struct jwt *jwt, const struct check *c, const struct hfd_jwk *key,
                              struct hfd_trust_answer *out)
 {
-    const hfd_slice org = hfd_jwt_text(jwt, "orgID");
+    const hfd_slice org = claim_text(jwt, "orgID");
     hfd_rc rc;
 
     if (json_object_get(jwt->header, "alg") == NULL)
@@ -275,21 +444,21 @@ static hfd_rc check_operator(struct hfd_jwt *jwt, const struct check *c, const s
     return rc;
 }
 
-static hfd_rc check_issued(const struct hfd_jwt *jwt, const struct check *c,
+static hfd_rc check_issued(const struct jwt *jwt, const struct check *c,
                            const struct hfd_issuer *issuer, const struct hfd_jwk *key,
                            struct hfd_trust_answer *out)
 {
     out->fault = check_signed(jwt, key, c->now_us, &out->expires_us);
     if (out->fault == HFD_AUTH_NONE && issuer->audience.len > 0 &&
-        !hfd_jwt_has_audience(jwt, issuer->audience))
+        !has_audience(jwt, issuer->audience))
         out->fault = HFD_AUTH_AUDIENCE;
     if (out->fault != HFD_AUTH_NONE)
         return HFD_OK;
     out->grant = issuer->grant;
-    return name_caller(hfd_jwt_text(jwt, issuer->identity_claim.p), c->own, out);
+    return name_caller(claim_text(jwt, issuer->identity_claim.p), c->own, out);
 }
 
-static hfd_rc check_parsed(const struct check *c, struct hfd_jwt *jwt, struct hfd_trust_answer *out)
+static hfd_rc check_parsed(const struct check *c, struct jwt *jwt, struct hfd_trust_answer *out)
 {
     const struct hfd_trust *trust = c->trust;
     const struct hfd_jwk *key =
@@ -318,7 +487,7 @@ hfd_rc hfd_trust_check(const struct hfd_trust *trust, const struct hfd_keyset *o
                        int64_t now_us, struct hfd_trust_answer *out)
 {
     const struct check c = {trust, own, now_us};
-    struct hfd_jwt jwt;
+    struct jwt jwt;
     hfd_rc rc;
 
     *out = (struct hfd_trust_answer){.fault = HFD_AUTH_MALFORMED};
@@ -326,10 +495,10 @@ hfd_rc hfd_trust_check(const struct hfd_trust *trust, const struct hfd_keyset *o
         out->fault = HFD_AUTH_TOO_LONG;
         return HFD_OK;
     }
-    rc = hfd_jwt_parse(text, &jwt);
+    rc = parse_jwt(text, &jwt);
     if (rc == HFD_OK)
         rc = check_parsed(&c, &jwt, out);
-    hfd_jwt_fini(&jwt);
+    free_jwt(&jwt);
     if (out->fault == HFD_AUTH_NONE && rc != HFD_OK)
         out->fault = HFD_AUTH_UNKNOWN;
     return rc == HFD_MALFORMED ? HFD_OK : rc;

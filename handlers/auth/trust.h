@@ -1,4 +1,7 @@
 /*
+ * The parser of JSON Web Tokens (RFC 7515, RFC 7519): parts, header and claims. It checks no
+ * signature.
+ *
  * The file of issuers (auth.issuers), in YAML or JSON. Pure but for reading files. Thread:
  * start-up.
  *
@@ -16,10 +19,12 @@
 #define HFD_AUTH_TRUST_H
 
 #include "driver/base/arena.h"
-#include "handlers/auth/jwt.h"
-#include "handlers/auth/scope.h"
+#include "handlers/auth/jwk.h"
+#include "handlers/auth/decide.h"
 
 #include <stdatomic.h>
+
+#define HFD_JWT_MAX_BYTES 16384 /* decide.h says so to callers */
 
 struct hfd_keyset;
 struct hfd_signers;
@@ -59,9 +64,11 @@ struct hfd_trust {
 
 /** Makes a trust without keys. @return one reference; NULL if memory is short */
 struct hfd_trust *hfd_trust_new(struct hfd_issuer_list *issuers);
-void hfd_trust_ref(struct hfd_trust *trust);
 /** Gives a reference back; accepts NULL. */
 void hfd_trust_unref(struct hfd_trust *trust);
+
+/** Returns true if a text may be a JWT: three parts between two dots. */
+bool hfd_jwt_is(hfd_slice text);
 
 /** A token, checked. */
 struct hfd_trust_answer {

@@ -51,7 +51,7 @@ static enum hfd_head_verdict parse_version(hfd_slice text, struct hfd_head *out,
     return HFD_HEAD_OK;
 }
 
-/* Returns the token in the path of a target, which has a limit of its own (handlers/auth/jwt.h). */
+/* Returns the token in the path of a target; it has a limit of its own (handlers/auth/trust.h). */
 static hfd_slice path_token(hfd_slice target)
 {
     hfd_slice path, query, token = HFD_SLICE_NONE;

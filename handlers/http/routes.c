@@ -3,7 +3,7 @@
  * one pattern stand together. HEAD is served wherever GET is. 405 and its Allow header follow from
  * the rows. The order of rows does not matter: literal segments win over {driver}, which wins over
  * parameters. A literal at the end leaves methods that it lacks to the parameter in its place. The
- * first column is the scope that a caller needs (handlers/auth/scope.h).
+ * first column is the scope that a caller needs (handlers/auth/decide.h).
  */
 #include "handlers/http/routes.h"
 

@@ -8,7 +8,7 @@
 #include "driver/base/metrics.h"
 #include "driver/core/life.h"
 #include "driver/health/document.h"
-#include "handlers/auth/scope.h"
+#include "handlers/auth/decide.h"
 #include "handlers/cli/cli.h"
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"

@@ -1,54 +1,13 @@
 /*
- * The parser of JSON Web Tokens (RFC 7515, RFC 7519): parts, header and claims. It checks no
- * signature. Pure: no clock, no key. Thread: any.
- *
  * Public keys that sign JSON Web Tokens: from PEM, or from a set of keys (RFC 7517). The algorithm
  * belongs to the key, never to the token: RS256 with RSA of 2048 bits or more, ES256 with P-256.
  * The only user of OpenSSL in this folder. Thread: any.
  */
-#ifndef HFD_AUTH_JWT_H
-#define HFD_AUTH_JWT_H
+#ifndef HFD_AUTH_JWK_H
+#define HFD_AUTH_JWK_H
 
 #include "driver/base/err.h"
 #include "driver/base/slice.h"
-#include "handlers/auth/decide.h"
-
-#include <jansson.h>
-
-#define HFD_JWT_MAX_BYTES 16384    /* decide.h says so to callers */
-#define HFD_JWT_SIGNATURE_MAX 1024 /* RSA of 8192 bits */
-
-struct hfd_jwt {
-    hfd_slice signed_part;   /* header and claims as the signature covers them; borrows the text */
-    hfd_slice alg, kid, iss; /* empty = absent */
-    json_t *header, *claims; /* objects */
-    unsigned char signature[HFD_JWT_SIGNATURE_MAX];
-    size_t signature_len;
-};
-
-/** Returns true if a text may be a JWT: three parts between two dots. */
-bool hfd_jwt_is(hfd_slice text);
-
-/**
- * Parses a token.
- * @param text  outlives out
- * @param out   free with hfd_jwt_fini, whatever the result is
- * @return HFD_OK, HFD_MALFORMED, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_jwt_parse(hfd_slice text, struct hfd_jwt *out);
-void hfd_jwt_fini(struct hfd_jwt *jwt);
-
-/**
- * Checks exp and nbf. A token without them is valid at any time.
- * @param expires_us  exp; 0 = none
- * @return HFD_AUTH_NONE, HFD_AUTH_EXPIRED, HFD_AUTH_EARLY, HFD_AUTH_MALFORMED (no number)
- */
-enum hfd_auth_fault hfd_jwt_check_times(const struct hfd_jwt *jwt, int64_t now_us,
-                                        int64_t *expires_us);
-/** Returns true if aud is, or contains, an audience. */
-bool hfd_jwt_has_audience(const struct hfd_jwt *jwt, hfd_slice audience);
-/** Returns a claim that is a string; empty if it is absent or no string. */
-hfd_slice hfd_jwt_text(const struct hfd_jwt *jwt, const char *claim);
 
 #define HFD_JWKS_MAX_BYTES ((size_t)256 << 10) /* of a set, or of a PEM file */
 

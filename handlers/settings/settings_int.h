@@ -82,14 +82,6 @@ struct hfd_settings_loader {
                                                order */
 };
 
-/** Stores a value from ld->place: a SETTING or an ENTRY. */
-HFD_MUST_CHECK hfd_rc hfd_setting_put(struct hfd_settings_loader *ld,
-                                      const struct hfd_setting_value *v, struct hfd_err *err);
-/** Fails with the place and the key in front of the message. @return HFD_INVALID */
-HFD_MUST_CHECK hfd_rc hfd_setting_fail(const struct hfd_settings_loader *ld, const char *key,
-                                       struct hfd_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
 /* ---- names: settings_show.c ---- */
 
 #define HFD_SETTING_NAME_MAX 96 /* of one without the name of an entry */
@@ -114,15 +106,13 @@ const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_sett
 /** Writes the name of a key without the suffix of maps. Returns its length. */
 size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
                          char out[HFD_SETTING_NAME_MAX]);
-/** Finds what a name means. The value is not there yet. */
+/** Finds what a name means. A key may also name a section. The value is not there yet. */
 struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text);
-/** The same for a key of the file, which may also name a section. */
-struct hfd_setting_value hfd_setting_find_key(hfd_slice key);
 
-/** Fails for an unknown key at a place of the file; suggests the nearest key. */
-HFD_MUST_CHECK hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key,
-                                              struct hfd_err *err);
-/** Fails for an unknown variable or flag; suggests the nearest name. */
+/**
+ * Fails for an unknown name; suggests the nearest one.
+ * @param what  for a key of the file its place, else the beginning of the message
+ */
 HFD_MUST_CHECK hfd_rc hfd_setting_unknown_name(enum hfd_setting_form form, const char *what,
                                                hfd_slice name, struct hfd_err *err);
 
@@ -160,11 +150,5 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
 HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
                                               struct hfd_err *err);
-
-/* ---- the file: settings_yaml.c ---- */
-
-/** Reads a file into the settings. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
-HFD_MUST_CHECK hfd_rc hfd_settings_read_file(struct hfd_settings_loader *ld, const char *path,
-                                             struct hfd_err *err);
 
 #endif

@@ -70,24 +70,6 @@ static bool take_entry(enum hfd_setting_form form, const struct hfd_setting_row 
     return true;
 }
 
-struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text)
-{
-    for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
-        const struct hfd_setting_row *row = &hfd_setting_rows[i];
-        char name[HFD_SETTING_NAME_MAX];
-        size_t len = hfd_setting_spell(form, row->key, name);
-        hfd_slice entry;
-
-        if (!hfd_slice_starts(text, (hfd_slice){name, len}))
-            continue;
-        if (text.len == len)
-            return (struct hfd_setting_value){.kind = HFD_REF_SETTING, .row = row};
-        if (take_entry(form, row, (hfd_slice){text.p + len, text.len - len}, &entry))
-            return (struct hfd_setting_value){.kind = HFD_REF_ENTRY, .row = row, .name = entry};
-    }
-    return (struct hfd_setting_value){.kind = HFD_REF_UNKNOWN};
-}
-
 /* True for the name of an entry that has keys below it: "hypershift.management.east". */
 static bool is_entry_section(const struct hfd_setting_row *row, hfd_slice key)
 {
@@ -112,11 +94,31 @@ static bool is_section(hfd_slice key)
     return false;
 }
 
-struct hfd_setting_value hfd_setting_find_key(hfd_slice key)
+static struct hfd_setting_value find_setting(enum hfd_setting_form form, hfd_slice text)
 {
-    struct hfd_setting_value v = hfd_setting_find(HFD_FORM_KEY, key);
+    for (size_t i = 0; i < HFD_SETTING_COUNT; i++) {
+        const struct hfd_setting_row *row = &hfd_setting_rows[i];
+        char name[HFD_SETTING_NAME_MAX];
+        size_t len = hfd_setting_spell(form, row->key, name);
+        hfd_slice entry;
 
-    v.goes_on = is_section(key) || (v.kind == HFD_REF_SETTING && hfd_setting_is_map(v.row));
+        if (!hfd_slice_starts(text, (hfd_slice){name, len}))
+            continue;
+        if (text.len == len)
+            return (struct hfd_setting_value){.kind = HFD_REF_SETTING, .row = row};
+        if (take_entry(form, row, (hfd_slice){text.p + len, text.len - len}, &entry))
+            return (struct hfd_setting_value){.kind = HFD_REF_ENTRY, .row = row, .name = entry};
+    }
+    return (struct hfd_setting_value){.kind = HFD_REF_UNKNOWN};
+}
+
+struct hfd_setting_value hfd_setting_find(enum hfd_setting_form form, hfd_slice text)
+{
+    struct hfd_setting_value v = find_setting(form, text);
+
+    if (form != HFD_FORM_KEY)
+        return v;
+    v.goes_on = is_section(text) || (v.kind == HFD_REF_SETTING && hfd_setting_is_map(v.row));
     if (v.kind == HFD_REF_UNKNOWN && v.goes_on)
         v.kind = HFD_REF_SECTION;
     return v;
@@ -159,16 +161,6 @@ static void suggest(enum hfd_setting_form form, hfd_slice given,
         (void)snprintf(out, HFD_SETTING_NAME_MAX + 32, "see `hyperfleet-driver help settings`");
 }
 
-hfd_rc hfd_setting_unknown_key(const char *place, hfd_slice key, struct hfd_err *err)
-{
-    char quoted[HFD_QUOTE_MAX], hint[HFD_SETTING_NAME_MAX + 32];
-
-    suggest(HFD_FORM_KEY, key, hint);
-    (void)hfd_setting_quote(key, quoted);
-    return hfd_fail_field(err, HFD_INVALID, key.p, "%s: unknown setting %s; %s", place, quoted,
-                          hint);
-}
-
 hfd_rc hfd_setting_unknown_name(enum hfd_setting_form form, const char *what, hfd_slice name,
                                 struct hfd_err *err)
 {
@@ -176,7 +168,8 @@ hfd_rc hfd_setting_unknown_name(enum hfd_setting_form form, const char *what, hf
 
     suggest(form, name, hint);
     (void)snprintf(field, sizeof(field), "%.*s", HFD_SLICE_FMT(name));
-    return hfd_fail_field(err, HFD_INVALID, field, "%s %s; %s", what,
+    return hfd_fail_field(err, HFD_INVALID, field, "%s%s %s; %s", what,
+                          form == HFD_FORM_KEY ? ": unknown setting" : "",
                           hfd_setting_quote(name, quoted), hint);
 }
 

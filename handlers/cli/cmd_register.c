@@ -184,9 +184,11 @@ static json_t *carried(hfd_slice text, const char *first, const char *second)
 
 static const struct value *find(const struct values *v, hfd_slice name)
 {
-    for (size_t i = 0; i < v->count; i++)
+    for (size_t i = 0; i < v->count; i++) {
+        HFD_ASSERT(v->all[i].name != NULL);
         if (hfd_slice_is(name, v->all[i].name))
             return &v->all[i];
+    }
     return NULL;
 }
 

@@ -13,6 +13,7 @@
 struct head {
     alignas(max_align_t) hfd_effect_fn *fn;
     size_t step_bytes; /* from this head to the next */
+    struct hfd_trace trace;
 };
 
 static size_t step_of(size_t size)
@@ -26,7 +27,7 @@ static size_t step_of(size_t size)
 static hfd_rc effects_add(struct hfd_effects *e, hfd_effect_fn *fn, const void *arg, size_t size,
                           struct hfd_err *err)
 {
-    const struct head head = {fn, step_of(size)};
+    const struct head head = {fn, step_of(size), *hfd_trace_now()};
     size_t capacity = e->capacity > 0 ? e->capacity : AT_FIRST_BYTES;
 
     while (capacity < e->len + head.step_bytes)
@@ -52,9 +53,11 @@ void hfd_effects_run(struct hfd_effects *e)
         struct head head;
 
         memcpy(&head, e->bytes + at, sizeof(head));
+        hfd_trace_enter(&head.trace);
         head.fn(e->bytes + at + sizeof(head));
         at += head.step_bytes;
     }
+    hfd_trace_enter(NULL);
     e->len = 0;
 }
 

@@ -9,7 +9,7 @@
 /* clang-format off */
 static const struct hfd_col due_gone_cols[] = {
     {DUE_COL(I64, seq)}, {DUE_COL(TEXT, id)}, {DUE_COL(KIND, kind)}, {DUE_COL(TEXT, owner_id)}, {DUE_COL(I64, generation)},
-    {DUE_COL(TEXT, labels)}, {DUE_COL(I64, at_us)}, {DUE_COL(I64, gone_us)},
+    {DUE_COL(TEXT, labels)}, {DUE_COL(I64, at_us)}, {DUE_COL(I64, gone_us)}, {DUE_COL(TEXT, trace)},
 };
 const struct hfd_table hfd_due_gone_table = {
     HFD_TABLE("due_gone", struct hfd_due_row, "removed resource that is due", due_gone_cols), .keys = 1};
@@ -26,7 +26,7 @@ const struct hfd_table hfd_due_floor_table = {
 #define FLEET HFD_UNIT_BIT(HFD_UNIT_FLEET) /* their numbers are written before they are read */
 /* Each side is in order, so that the first rows of each are enough. */
 static struct hfd_query sql_due_list = {.table = &hfd_due_gone_table, .mixed = true, .after = FLEET, .text =
-    "SELECT * FROM (SELECT * FROM (SELECT due_seq, id, kind, owner_id, generation, labels, updated_us, 0 FROM fleet"
+    "SELECT * FROM (SELECT * FROM (SELECT due_seq, id, kind, owner_id, generation, labels, updated_us, 0, trace FROM fleet"
     " WHERE due_seq > 0 AND due_seq > ?1 AND due_seq < ?2 ORDER BY due_seq LIMIT ?3) AS there"
     " UNION ALL SELECT * FROM (SELECT @cols FROM due_gone WHERE seq > ?1 AND seq < ?2 ORDER BY seq LIMIT ?3) AS gone)"
     " AS both_of_them ORDER BY 1 LIMIT ?3"};
@@ -62,6 +62,7 @@ hfd_rc hfd_due_keep(struct hfd_txn *tx, const struct hfd_fleet_row *row, int64_t
         .labels = row->labels,
         .at_us = row->updated_us,
         .gone_us = gone_us,
+        .trace = row->trace,
     };
 
     return row->due_seq > 0 ? hfd_query_write(tx, &sql_due_keep, &gone, NULL, err) : HFD_OK;

@@ -22,6 +22,7 @@ struct hfd_due_row {
     hfd_slice labels; /* JSON object of strings */
     int64_t at_us;    /* when it became due */
     int64_t gone_us;  /* when it was removed; 0 = it is there */
+    hfd_slice trace;  /* traceparent of the change; may be empty */
 };
 
 struct hfd_due_page {

@@ -174,7 +174,8 @@ static const struct hfd_col fleet_cols[] = {
     {FLEET_COL(TEXT, created_by), .sum = 4},
     {FLEET_COL(TEXT, updated_by), .sum = 5, .marks = ALL},
     {FLEET_COL(TEXT, deleted_by), .sum = 6, .marks = ALL},
-    {FLEET_COL(I64, due_seq), .marks = ALL}, /* no checksum covers it: migration 0024 */
+    {FLEET_COL(I64, due_seq), .marks = ALL}, /* no checksum covers these: migration 0024 */
+    {FLEET_COL(TEXT, trace), .marks = ALL},
     {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED | ALL | JUDGED | MOVED | HFD_FLEET_OWNED},
     {.name = "doc_sum", .type = HFD_COL_DOC_SUM, .marks = HFD_COL_FILLED | ALL | JUDGED | MOVED},
 };

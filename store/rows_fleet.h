@@ -40,6 +40,7 @@ struct hfd_fleet_row {
     hfd_slice created_by, updated_by, deleted_by;
     int64_t due_seq; /* of its last change: rows_due.h. 0 for a remote, and for one that has not
                         changed since there are such numbers */
+    hfd_slice trace; /* traceparent of that change; may be empty */
 };
 
 struct hfd_fleet_list {

@@ -226,6 +226,7 @@ static const struct hfd_col resource_cols[] = {
     {RESOURCE_COL(I64, instance), .sum = 12},
     {RESOURCE_COL(I64, op_expected_us), .sum = 13},
     {RESOURCE_COL(TEXT, cause)}, /* no checksum covers it: 0022_cause.sql */
+    {RESOURCE_COL(TEXT, trace)}, /* nor this one: 0024_due.sql */
     {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
 };
 const struct hfd_table hfd_resource_table = {

@@ -39,6 +39,7 @@ struct hfd_resource_row {
     hfd_slice op_plan;       /* hfd_plan_format; not empty = the operation is not in the past yet */
     int64_t op_expected_us;  /* op_started_us and the first estimate; 0 = op_estimate_us */
     hfd_slice cause;         /* hfd_outcome.cause of a failure or bad health; of a wait the same */
+    hfd_slice trace;         /* traceparent of the request that began the operation */
 };
 
 /** @return HFD_NOT_FOUND */

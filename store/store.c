@@ -132,10 +132,12 @@ static void run_view(struct hfd_reader_thread *t, struct hfd_job *job)
     struct hfd_err err = {.rc = HFD_OK};
     hfd_rc rc;
 
+    hfd_trace_enter(&job->trace);
     if (atomic_load(&job->cancelled))
         rc = hfd_fail(&err, HFD_TIMEOUT, "read: cancelled");
     else
         rc = run_reachable(t, &v, &err);
+    hfd_trace_enter(NULL);
     hfd_job_finish(job, rc, &err);
     hfd_jobs_post(job);
 }
@@ -523,6 +525,7 @@ hfd_rc hfd_store_update(struct hfd_store *store, struct hfd_job *job, struct hfd
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     rc = hfd_writer_check(&store->writer, err);
+    job->trace = *hfd_trace_now();
     if (rc == HFD_OK)
         rc = pushed(hfd_queue_push(store->writer.queue, &job->node), err);
     if (rc != HFD_OK)
@@ -536,6 +539,7 @@ hfd_rc hfd_store_view(struct hfd_store *store, struct hfd_job *job, struct hfd_e
 
     HFD_CHECK_OBJ(store, STORE_MAGIC);
     rc = hfd_writer_check(&store->writer, err);
+    job->trace = *hfd_trace_now();
     return rc == HFD_OK ? pushed(readers_push(&store->readers, job), err) : rc;
 }
 

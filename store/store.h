@@ -22,6 +22,7 @@
 #include "driver/base/meter.h"
 #include "driver/base/queue.h"
 #include "driver/base/slice.h"
+#include "driver/base/trace.h"
 #include "store/place.h"
 
 struct hfd_series;
@@ -101,6 +102,7 @@ struct hfd_job {
      * interrupted, with HFD_TIMEOUT. Updates run all the same.
      */
     atomic_bool cancelled;
+    struct hfd_trace trace; /* the store's: of what the submitting thread worked for */
 };
 
 struct hfd_store_config {

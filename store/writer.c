@@ -304,9 +304,11 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
     struct hfd_txn tx = begin_job(w);
 
     job->err = (struct hfd_err){.rc = HFD_OK};
+    hfd_trace_enter(&job->trace);
     job->rc = job->fn(&tx, job->arg, &job->err);
     if (job->rc == HFD_OK)
         job->rc = hfd_unit_write(&tx, &job->err);
+    hfd_trace_enter(NULL);
     job->err.rc = job->rc;
     /* A job that reads what this one wrote would else read it alone, behind the writes. */
     w->keeps_rows = job->rc == HFD_OK && w->rooted;

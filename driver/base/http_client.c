@@ -2,6 +2,7 @@
 #include "driver/base/http_client.h"
 
 #include "driver/base/check.h"
+#include "driver/base/trace.h"
 
 #include <curl/curl.h>
 
@@ -182,6 +183,7 @@ static bool add_line(struct hfd_http_call *call, const char *name, const char *b
 static CURLcode set_headers(struct hfd_http_call *call)
 {
     const struct hfd_secret *token = call->server->token;
+    const char *trace = hfd_trace_now()->text;
     bool ok = add_line(call, "Expect", ":", HFD_SLICE("")); /* no 100 before a body is sent */
 
     for (size_t i = 0; ok && i < HFD_HTTP_HEADERS_MAX; i++) {
@@ -190,6 +192,8 @@ static CURLcode set_headers(struct hfd_http_call *call)
         if (h->name != NULL && h->value.len > 0)
             ok = add_line(call, h->name, ": ", h->value);
     }
+    if (ok && trace[0] != '\0')
+        ok = add_line(call, "traceparent", ": ", hfd_slice_of(trace));
     if (ok && token != NULL && token->len > 0)
         ok = add_line(call, BEARER, "", (hfd_slice){(const char *)token->p, token->len});
     return ok ? curl_easy_setopt(call->easy, CURLOPT_HTTPHEADER, call->lines) : CURLE_OUT_OF_MEMORY;

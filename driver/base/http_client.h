@@ -98,7 +98,8 @@ HFD_MUST_CHECK hfd_rc hfd_http_client_open(const struct hfd_clock *clock, int64_
 /** All calls must have ended. Accepts a pointer to NULL. */
 void hfd_http_client_close(struct hfd_http_client **client);
 
-/** Sends a request. @return false: memory is short, and `done` is not called */
+/** Sends a request, with the trace of this thread. @return false: memory is short, and `done` is
+ * not called */
 HFD_MUST_CHECK bool hfd_http_call_start(struct hfd_http_client *client, struct hfd_http_call *call);
 /** Ends a call that is under way, without calling `done`. Accepts any other. */
 void hfd_http_call_end(struct hfd_http_call *call);

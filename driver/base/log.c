@@ -12,6 +12,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/foreign.h"
 #include "driver/base/metrics.h"
+#include "driver/base/trace.h"
 
 /* PIPE_BUF on Linux: writes to a pipe of at most this size are never mixed. */
 #define LINE_MAX_BYTES 4096
@@ -304,12 +305,15 @@ static void write_line(const struct line *l)
 void hfd_log_write(enum hfd_log_level level, const char *msg, const struct hfd_log_field *fields,
                    size_t n)
 {
+    const hfd_slice trace = hfd_trace_id(hfd_trace_now());
     int saved_errno = errno;
     struct line l;
 
     begin_line(&l, level, msg);
     if (request_id.len > 0 && !names_request(fields, n))
         put_text_field(&l, "request_id", (hfd_slice){request_id.p, request_id.len});
+    if (trace.len > 0)
+        put_text_field(&l, "trace", trace);
     for (size_t i = 0; i < n && !l.cut; i++)
         put_field(&l, &fields[i]);
     end_line(&l);

@@ -57,7 +57,7 @@ void hfd_log_set_fd(int fd);
 
 /**
  * Sets the request that this thread works on. Every line has it as "request_id", unless the line
- * names one itself.
+ * names one itself. The id of a trace is "trace": driver/base/trace.h.
  * @param id  copied, at most 40 bytes; empty = none
  */
 void hfd_log_request_id(hfd_slice id);

@@ -4,6 +4,7 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/trace.h"
 #include "driver/core/driver.h"
 #include "driver/core/history.h"
 #include "driver/core/output.h"
@@ -124,6 +125,7 @@ void hfd_resource_set_op(const struct hfd_ctx *c, enum hfd_op op, struct hfd_res
     row->op_estimate_us = c->now_us + c->driver->estimate_us[op];
     row->op_expected_us = row->op_estimate_us;
     row->op_deadline_us = c->now_us + c->driver->deadline_us[row->kind][op];
+    row->trace = hfd_slice_of(hfd_trace_now()->text);
 }
 
 void hfd_resource_move_copy(struct hfd_resource_row *copy, const struct hfd_move *move)

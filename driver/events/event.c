@@ -56,7 +56,10 @@ void hfd_event_format(struct hfd_buf *b, const struct hfd_due_row *row)
         add_reference(b, &(struct hfd_fleet_row){.id = row->owner_id, .kind = HFD_KIND_CLUSTER});
         hfd_buf_addc(b, '}');
     }
-    hfd_buf_lit(b, "}}");
+    hfd_buf_addc(b, '}');
+    if (row->trace.len > 0)
+        hfd_buf_member_str(b, ",\"traceparent\":", row->trace);
+    hfd_buf_addc(b, '}');
 }
 
 bool hfd_event_passes(const struct hfd_event_filter *filter, const struct hfd_due_row *row)

@@ -4,6 +4,7 @@
 #include "driver/base/check.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/metrics.h"
+#include "driver/base/trace.h"
 #include "driver/fleet/keys.h"
 #include "driver/fleet/condition.h"
 #include "schemas/validate.h"
@@ -276,6 +277,7 @@ static hfd_rc become_due(const struct hfd_fleet_work *w, struct hfd_fleet_row *r
     const struct hfd_fleet_bell *bell = &w->call->fleet->bell;
     const hfd_rc rc = hfd_due_next(w->tx, &row->due_seq, w->err);
 
+    row->trace = hfd_slice_of(hfd_trace_now()->text);
     return rc == HFD_OK && bell->ring != NULL
                ? hfd_txn_after_commit(w->tx, ring, bell, sizeof(*bell), w->err)
                : rc;

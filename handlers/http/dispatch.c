@@ -20,6 +20,7 @@ static void fill_view(struct hfd_exchange *x)
     const struct hfd_app *app = hfd_exchange_app(x);
     h2o_req_t *req = x->req;
     struct hfd_request *v = &x->view;
+    hfd_slice trace;
 
     v->method_text = (hfd_slice){req->input.method.base, req->input.method.len};
     v->method = hfd_method_parse(v->method_text);
@@ -32,6 +33,8 @@ static void fill_view(struct hfd_exchange *x)
     hfd_ksuid_make(v->received_us, app->rng, x->id);
     v->request_id = (hfd_slice){x->id, sizeof(x->id)};
     x->conn->request_id = v->request_id;
+    if (hfd_exchange_header(x, "traceparent", &trace, NULL) == HFD_OK)
+        v->trace = hfd_trace_parse(trace);
     x->path_log_len = v->path.len < sizeof(x->path_log) ? v->path.len : sizeof(x->path_log);
     memcpy(x->path_log, v->path.p, x->path_log_len);
 }
@@ -176,9 +179,9 @@ int hfd_dispatch_on_req(h2o_handler_t *self, h2o_req_t *req)
     }
     x->refs++;
     fill_view(x);
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     dispatch(x);
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
     return 0;
 }

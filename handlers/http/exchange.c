@@ -182,13 +182,19 @@ void hfd_exchange_limit(struct hfd_exchange *x, int64_t limit_us, hfd_handler_fn
         x->later = later;
 }
 
+void hfd_exchange_enter(const struct hfd_exchange *x)
+{
+    hfd_log_request_id(x != NULL ? x->view.request_id : HFD_SLICE_NONE);
+    hfd_trace_enter(x != NULL ? &x->view.trace : NULL);
+}
+
 static void answer(struct hfd_exchange *x)
 {
     const struct hfd_delayed_reply *later = x->later;
 
     x->refs++;
     x->later = NULL;
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     if (later->do_without != NULL) {
         x->job_left = x->job_out;
         x->viewing = false; /* the job goes on, though the client leaves */
@@ -196,7 +202,7 @@ static void answer(struct hfd_exchange *x)
     } else {
         hfd_exchange_fail(x, HFD_UNAUTHORIZED, &later->err);
     }
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
 }
 
@@ -277,12 +283,12 @@ static void on_read(struct hfd_job *job)
 
     HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
     x->job_out = x->viewing = false;
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     if (x->req != NULL && job->rc == HFD_OK)
         send_piece(x);
     else if (x->req != NULL)
         cut_short(x, &job->err);
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
 }
 
@@ -336,9 +342,9 @@ static void on_piece_written(h2o_generator_t *generator, h2o_req_t *req)
     (void)req;
     x->conn->write_began_us = 0;
     x->refs++;
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     x->on_flow(x->flow_arg);
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
 }
 
@@ -657,7 +663,7 @@ static void on_job_done(struct hfd_job *job)
         hfd_exchange_unref(x);
         return;
     }
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     if (x->req == NULL && x->replied) {
         exchange_leave_flight(x); /* a flow whose client has gone */
     } else if (x->req == NULL) {
@@ -669,7 +675,7 @@ static void on_job_done(struct hfd_job *job)
         if (HFD_NEVER(!x->replied && !x->job_out && !x->held))
             hfd_exchange_fail(x, HFD_CORRUPT, NULL);
     }
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
 }
 

@@ -19,6 +19,8 @@ const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x);
 struct hfd_arena *hfd_exchange_mem(struct hfd_exchange *x);
 /** Returns the name of the caller, e-mail shaped; empty without authentication. */
 hfd_slice hfd_exchange_caller(const struct hfd_exchange *x);
+/** Lines in the log, and jobs of the store, are of this request from now on. NULL = of none. */
+void hfd_exchange_enter(const struct hfd_exchange *x);
 /** Returns true if the server is stopping. */
 bool hfd_exchange_draining(const struct hfd_exchange *x);
 /**

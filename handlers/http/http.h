@@ -7,6 +7,7 @@
 #define HFD_HTTP_HTTP_H
 
 #include "driver/base/buf.h"
+#include "driver/base/trace.h"
 #include "driver/fleet/condition.h"
 #include "handlers/auth/guard.h"
 #include "handlers/settings/settings.h"
@@ -42,7 +43,8 @@ struct hfd_request {
     hfd_slice query; /* without '?' */
     hfd_slice body;
     hfd_slice request_id; /* made by us; lives as long as the exchange */
-    int64_t received_us;  /* wall clock */
+    struct hfd_trace trace;
+    int64_t received_us; /* wall clock */
 };
 
 struct hfd_reply {

@@ -4,7 +4,6 @@
 #include "driver/base/bell.h"
 #include "driver/base/check.h"
 #include "driver/base/container.h"
-#include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/events/event.h"
 #include "driver/fleet/fleet.h"
@@ -248,10 +247,10 @@ static void go_on(struct watcher *w, void (*fn)(struct watcher *w))
 
     h2o_linklist_unlink(&w->link);
     x->refs++;
-    hfd_log_request_id(x->view.request_id);
+    hfd_exchange_enter(x);
     hfd_exchange_go_on(x);
     fn(w);
-    hfd_log_request_id(HFD_SLICE_NONE);
+    hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
 }
 

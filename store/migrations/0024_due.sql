@@ -1,7 +1,9 @@
 -- expands: the order in which clusters and nodepools became due
--- No checksum covers the column: a program that does not know it yet writes the row, and leaves it
--- as it was.
+-- No checksum covers the columns: a program that does not know them yet writes the row, and leaves
+-- them as they were.
 ALTER TABLE fleet ADD COLUMN due_seq BIGINT NOT NULL DEFAULT 0; -- 0 = not since this step
+ALTER TABLE fleet ADD COLUMN trace TEXT NOT NULL DEFAULT ''; -- traceparent of the same change
+ALTER TABLE resource ADD COLUMN trace TEXT NOT NULL DEFAULT ''; -- traceparent of the operation
 CREATE INDEX fleet_due ON fleet (due_seq) WHERE due_seq > 0;
 
 -- The same of those that were removed lately.
@@ -13,7 +15,8 @@ CREATE TABLE due_gone (
   generation BIGINT NOT NULL,
   labels     TEXT   NOT NULL,
   at_us      BIGINT NOT NULL,                -- when it became due
-  gone_us    BIGINT NOT NULL                 -- when it was removed
+  gone_us    BIGINT NOT NULL,                -- when it was removed
+  trace      TEXT   NOT NULL                 -- as fleet.trace
 );
 CREATE INDEX due_gone_by_time ON due_gone (gone_us);
 

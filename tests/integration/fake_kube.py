@@ -242,6 +242,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.raw = self.rfile.read(length)
         if self.is_ours():
             self.api.requests.append((self.command, self.path))
+            self.api.traces.append((self.path, self.headers.get("traceparent")))
             if self.path.startswith("/api/v1/secrets"):
                 self.api.lists.append((self.path, self.headers.get("Accept", "")))
         if self.api.fault(self):
@@ -485,6 +486,7 @@ class FakeKube:
 
     def __init__(self, token="a-token"):
         self.token, self.store, self.requests = token, Store(), []
+        self.traces = []  # (path, traceparent)
         self.lists = []  # (path, Accept) of lists of Secrets in all namespaces
         # For the program under test only: first part of a path -> (count, code, more). Code 0 ends
         # the answer in its middle. `more` is Retry-After, or the body of the answer.

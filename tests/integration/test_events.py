@@ -2,12 +2,14 @@
 import contextlib
 import http.client
 import json
+import random
 import re
 import threading
 import time
 import unittest
 
-from lib import BASE, TIME_FACTOR, Case, Client, cluster_input, eventually, guresid, run
+from lib import (BASE, TIME_FACTOR, Case, Client, cluster_input, eventually, guresid, report_body,
+                 run)
 
 EVENTS = BASE + "/events"
 UUID7 = r"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
@@ -117,6 +119,37 @@ class Events(EventsCase):
                              cluster["id"], pool["id"], pool["id"], own, answer.json["next"]))
         self.assertGreater(int(answer.json["next"]), int(cursor))
         self.assertEqual(raw, self.ask("?after=" + cursor).body.decode(), "the same event again")
+
+    def test_traces(self):
+        """A request's traceparent goes into its event, and into all lines that it brings about."""
+        cursor = self.now()
+        first, second = ("00-%032x-00f067aa0ba902b7-01" % random.getrandbits(127)
+                         for _ in range(2))
+        gid = guresid()
+        answer = self.client.put("/" + gid, cluster_input(), {"traceparent": first})
+        self.assertEqual(answer.status, 202, answer)
+
+        def traces():
+            return [e.get("traceparent") for e in self.ask("?after=" + cursor).json["items"]]
+        self.assertEqual(set(traces()), {first})
+        made = [e["data"] for e in self.ask("?after=" + cursor).json["items"]]
+        for part in made:
+            for adapter in self.fleet.required[part["kind"]]:
+                answer = self.client.post(part["href"] + "/statuses", report_body(adapter, 1),
+                                          {"traceparent": second})
+                self.assertEqual(answer.status, 201, answer)
+        lines = [r for r in self.server.records() if r.get("trace") == first[3:35]]
+        self.assertIn("request", [r["msg"] for r in lines])
+        ready = [r for r in self.server.records() if r["msg"] == "resource ready"
+                 and r["guresid"] == gid]
+        self.assertEqual([r.get("trace") for r in ready], [second[3:35]])
+        cluster = [m for m in made if m["kind"] == "Cluster"][0]
+        cursor = self.now()
+        for trace in (None, "00-xyz", first.upper()):
+            answer = self.client.patch(cluster["href"], {"spec": {"a": str(trace)}},
+                                       {} if trace is None else {"traceparent": trace})
+            self.assertEqual(answer.status, 200, answer)
+            self.assertEqual(traces(), [None])
 
     def test_each_change_is_due(self):
         """Each resource once, at its last change; a report is no change."""

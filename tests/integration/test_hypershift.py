@@ -5,6 +5,7 @@ import base64
 import html
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -310,6 +311,18 @@ class Door(HyperShiftCase):
         for spec in ({"platform": {"type": "KubeVirt", "kubevirt": {}}}, {"namespace": "other"}):
             self.assertEqual(self.put(id_, self.order("fixed1", spec), 400).json["error"],
                              "RES-106")
+
+    def test_trace(self):
+        """The order's traceparent goes to the management cluster; other requests have none."""
+        trace = "00-%032x-00f067aa0ba902b7-01" % random.getrandbits(127)
+        id_ = guresid("hs")
+        answer = self.client.put("/clusters/" + id_, self.order("traced1"), {"traceparent": trace})
+        self.assertEqual(answer.status, 202, answer)
+        self.until(id_, 200, "ready")
+        found = {t for path, t in self.api.traces if path.split("?")[0].endswith("/traced1")}
+        self.assertEqual(found, {trace})
+        self.assertEqual({path for path, t in self.api.traces if t == trace
+                          and "traced1" not in path and "/namespaces/" not in path}, set())
 
     def test_k8s_cluster_type(self):
         """k8s-cluster needs no configured outputs while the adapter is on."""

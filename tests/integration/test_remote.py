@@ -4,6 +4,7 @@ is served, told, logged; bad remotes.
 import http.server
 import json
 import os
+import random
 import signal
 import subprocess
 import tempfile
@@ -155,6 +156,18 @@ class Life(unittest.TestCase):
     def spec_is(self, version):
         clusters, pools = self.api.of(self.gid)
         return [r["spec"] for r in clusters + pools] == [{"v": version}] * 2
+
+    def test_trace(self):
+        """The order's traceparent goes to the remote, and into the lines of all that follows."""
+        trace = "00-%032x-00f067aa0ba902b7-01" % random.getrandbits(127)
+        answer = self.client.put("/" + self.gid, lib.cluster_input(), {"traceparent": trace})
+        self.assertEqual(answer.status, 202, answer)
+        lib.eventually(lambda: self.api.of(self.gid)[0], "the cluster is made")
+        made = [r for r in self.fleet.records()
+                if r.get("msg") == "request" and r["method"] == "POST"]
+        self.assertEqual({r["trace"] for r in made}, {trace[3:35]})
+        events = self.api.client.get("/api/hyperfleet/v1/events?after=0").json["items"]
+        self.assertEqual({e["traceparent"] for e in events}, {trace})
 
     # A whole life: made, reported on, changed, deleted; at the end nothing is left at the remote.
     def test_life(self):

@@ -64,12 +64,18 @@ static void assert_event(const struct hfd_due_row *row, const char *kind, const 
 
 static void the_bytes_are_upstreams(void **state)
 {
+    struct hfd_due_row traced = cluster;
+
     (void)state;
     assert_event(&cluster, "cluster", "{\"generation\":1," REFERENCE "}}");
     assert_event(&pool, "nodepool",
                  "{\"generation\":12,\"href\":\"/api/hyperfleet/v1/clusters/" CLUSTER
                  "/nodepools/" POOL "\",\"id\":\"" POOL
                  "\",\"kind\":\"NodePool\",\"owner_references\":{" REFERENCE "}}}");
+    traced.trace = S("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    assert_event(&traced, "cluster",
+                 "{\"generation\":1," REFERENCE "},\"traceparent\":"
+                 "\"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\"}");
 }
 
 static hfd_slice id_of(struct hfd_buf *b, const struct hfd_due_row *row)

@@ -12,6 +12,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
+#include "driver/base/trace.h"
 #include "driver/base/metrics.h"
 
 /* The log in a pipe that never blocks. */
@@ -192,6 +193,54 @@ static void log_request_id(void **state)
     v = one_line(sink);
     assert_null(json_object_get(v, "request_id"));
     json_decref(v);
+}
+
+#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
+
+/* A line has the id of the trace that its thread works for. One that is not well formed is none. */
+static void log_trace(void **state)
+{
+    static const struct {
+        const char *header, *id;
+    } cases[] = {
+        {"00-" TRACE_ID "-00f067aa0ba902b7-01", TRACE_ID},
+        {"00-" TRACE_ID "-00f067aa0ba902b7-ff", TRACE_ID},
+        {"", ""},
+        {"00-" TRACE_ID "-00f067aa0ba902b7-0", ""},
+        {"00-" TRACE_ID "-00f067aa0ba902b7-01-x", ""},
+        {"01-" TRACE_ID "-00f067aa0ba902b7-01", ""},
+        {"ff-" TRACE_ID "-00f067aa0ba902b7-01", ""},
+        {"00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", ""},
+        {"00-" TRACE_ID "-00f067aa0ba902b7-0g", ""},
+        {"00-" TRACE_ID "-00f067aa0ba902bg-01", ""},
+        {"00_" TRACE_ID "-00f067aa0ba902b7-01", ""},
+        {"00-" TRACE_ID "_00f067aa0ba902b7-01", ""},
+        {"00-" TRACE_ID "-00f067aa0ba902b7_01", ""},
+        {"00-00000000000000000000000000000000-00f067aa0ba902b7-01", ""},
+        {"00-" TRACE_ID "-0000000000000000-01", ""},
+    };
+    struct sink *sink = *state;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct hfd_trace trace = hfd_trace_parse(hfd_slice_of(cases[i].header));
+        pthread_t thread;
+        json_t *v;
+
+        assert_string_equal(trace.text, cases[i].id[0] != '\0' ? cases[i].header : "");
+        hfd_trace_enter(&trace);
+        HFD_LOG(HFD_LOG_INFO, "a");
+        v = one_line(sink);
+        assert_string_equal(str(v, "trace"), cases[i].id);
+        assert_int_equal(json_object_get(v, "trace") != NULL, cases[i].id[0] != '\0');
+        json_decref(v);
+        assert_int_equal(pthread_create(&thread, NULL, other_thread, NULL), 0);
+        pthread_join(thread, NULL);
+        v = one_line(sink);
+        assert_null(json_object_get(v, "trace"));
+        json_decref(v);
+    }
+    hfd_trace_enter(NULL);
+    assert_int_equal(hfd_trace_id(hfd_trace_now()).len, 0);
 }
 
 /*
@@ -407,6 +456,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(log_level_filters, setup, teardown),
         cmocka_unit_test_setup_teardown(log_level_names, setup, teardown),
         cmocka_unit_test_setup_teardown(log_request_id, setup, teardown),
+        cmocka_unit_test_setup_teardown(log_trace, setup, teardown),
         cmocka_unit_test_setup_teardown(log_long_line_is_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(log_many_fields_are_cut, setup, teardown),
         cmocka_unit_test_setup_teardown(log_write_failure_is_silent, setup, teardown),

@@ -217,6 +217,8 @@ static void assert_fleet_equal(const struct hfd_fleet_row *a, const struct hfd_f
     assert_slice(a->created_by, b->created_by);
     assert_slice(a->updated_by, b->updated_by);
     assert_slice(a->deleted_by, b->deleted_by);
+    assert_int_equal(a->due_seq, b->due_seq);
+    assert_slice(a->trace, b->trace);
 }
 
 /* @return its number */
@@ -864,6 +866,7 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
     assert_slice(a->op_waits, b->op_waits);
     assert_slice(a->op_plan, b->op_plan);
     assert_slice(a->cause, b->cause);
+    assert_slice(a->trace, b->trace);
 }
 
 /*
@@ -902,7 +905,8 @@ static void resource_row_is_replaced_whole(void **state)
          S("waits for dns"),
          S("1/2"),
          34,
-         S("dns NoZone")},
+         S("dns NoZone"),
+         S("00-t")},
         {31,
          S("g"),
          S("org/u"),
@@ -931,6 +935,7 @@ static void resource_row_is_replaced_whole(void **state)
          S(""),
          S(""),
          35,
+         S(""),
          S("")},
     };
     struct hfd_resource_row got;
@@ -1657,9 +1662,9 @@ static void damaged_rows_are_told(void **state)
 static const struct summed {
     const char *table, *key, *free; /* columns that no checksum covers */
 } summed[] = {
-    {"fleet", "'c1' of table 'fleet'", "seq due_seq"},
+    {"fleet", "'c1' of table 'fleet'", "seq due_seq trace"},
     {"report", "'c1/dns' of table 'report'", ""},
-    {"resource", "'g1' of table 'resource'", "cause"},
+    {"resource", "'g1' of table 'resource'", "cause trace"},
     {"part", "'g1/c1' of table 'part'", ""},
 };
 #define SUMMED (sizeof(summed) / sizeof(summed[0]))

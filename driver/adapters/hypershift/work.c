@@ -4,6 +4,7 @@
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/steps.h"
+#include "driver/base/trace.h"
 #include "driver/base/yamlx.h"
 
 /* ---- work ---- */
@@ -29,9 +30,12 @@ hfd_rc hfd_hs_read_validated(struct hfd_hs_work *w, struct hfd_err *err)
 hfd_rc hfd_hs_work_load(struct hfd_hs_work *w, hfd_slice id, struct hfd_err *err)
 {
     hfd_rc rc = w->fleet->ops->load(w->fleet->impl, w, id, err);
+    struct hfd_trace trace;
 
     if (rc != HFD_OK)
         return rc;
+    trace = hfd_trace_parse(w->row.trace);
+    hfd_trace_enter(&trace);
     w->source.defaults = w->defaults;
     w->source.cluster_id = w->cluster.id;
     w->source.cluster_name = w->cluster.name;
@@ -62,6 +66,7 @@ void hfd_hs_work_fini(struct hfd_hs_work *w)
     json_decref(w->parent);
     json_decref(w->outputs);
     json_decref(w->tree);
+    hfd_trace_enter(NULL);
 }
 
 struct hfd_reconciled hfd_reconcile(const struct hfd_reconciler *r, bool deleted, void *work)

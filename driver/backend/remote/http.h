@@ -7,6 +7,7 @@
 #define HFD_REMOTE_HTTP_H
 
 #include "driver/base/http_client.h"
+#include "driver/base/trace.h"
 
 struct hfd_remote_http;
 
@@ -25,11 +26,12 @@ enum hfd_remote_method {
 /** The texts live in the memory of the pass, until its next request. */
 struct hfd_remote_request {
     enum hfd_remote_method method;
-    hfd_slice path;     /* below /api/hyperfleet/v1, escaped, with the query:
-                           "/clusters?search=..." */
-    hfd_slice body;     /* JSON, or empty */
-    int step;           /* enum hfd_pass_step: how the pass takes the answer */
-    hfd_slice fleet_id; /* the part that the request is about, or empty */
+    hfd_slice path;         /* below /api/hyperfleet/v1, escaped, with the query:
+                               "/clusters?search=..." */
+    hfd_slice body;         /* JSON, or empty */
+    int step;               /* enum hfd_pass_step: how the pass takes the answer */
+    hfd_slice fleet_id;     /* the part that the request is about, or empty */
+    struct hfd_trace trace; /* of the operation that it is for */
 };
 
 struct hfd_remote_answer {

@@ -856,6 +856,7 @@ static hfd_rc next_of_resource(struct hfd_txn *tx, struct request_maker *k, stru
     if (hfd_backend_id_is_given(own->row.fleet_id))
         move_to(k->m, phase_with_id(k, own));
     request_for_phase(k, own);
+    k->out->trace = hfd_trace_parse(k->rows.res.trace);
     return HFD_OK;
 }
 

@@ -514,13 +514,15 @@ static void send_request(struct hfd_remote_slot *s)
 
     s->call.done = on_answer;
     s->call.arg = s;
+    hfd_trace_enter(&s->call.request.trace);
     if (hfd_remote_http_send(s->remote->http, &s->call, &err) == HFD_OK) {
         remote_count_in_flight(s->remote, 1);
         s->state = SLOT_SENT;
-        return;
+    } else {
+        s->call.answer = (struct hfd_remote_answer){.failure = "not sent: out of memory"};
+        s->state = SLOT_ANSWERED;
     }
-    s->call.answer = (struct hfd_remote_answer){.failure = "not sent: out of memory"};
-    s->state = SLOT_ANSWERED;
+    hfd_trace_enter(NULL);
 }
 
 static hfd_rc txn_take(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -553,9 +555,11 @@ static void give_answer(struct hfd_remote_slot *s)
     struct hfd_err err;
 
     s->now_us = remote_wall_us(s->remote);
+    hfd_trace_enter(&s->call.request.trace);
     if (remote_submit(s->remote, &s->job, &(struct remote_txn){txn_take, s, on_taken}, &err) ==
         HFD_OK)
         s->state = SLOT_TAKING;
+    hfd_trace_enter(NULL);
 }
 
 /* The slot whose request is sent next; NULL = none waits. */

@@ -25,6 +25,7 @@ class Bench(unittest.TestCase):
         table = [line for line in ran.stdout.splitlines() if line.startswith("| ")]
         self.assertEqual(len(table), 1 + len(rows), "--markdown: a head and a line for each row")
         self.assertEqual({line.count(" |") for line in table}, {7})
+        self.assertGreater(rows["events/50/p99"]["value"], 0)
         for name in ("get", "put-repeat", "put-new", "report", "list", "start", "memory", "status",
                      "polls", "hypershift"):
             row = rows[name]

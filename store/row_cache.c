@@ -37,11 +37,31 @@ void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid)
 {
     atomic_store(&stamps->changed[hash(guresid) % HFD_STAMP_SLOTS],
                  atomic_load(&stamps->committed) + 1);
+    stamps->touched = true;
 }
 
-void hfd_row_stamps_commit(struct hfd_row_stamps *stamps)
+bool hfd_row_stamps_commit(struct hfd_row_stamps *stamps)
 {
+    const bool touched = stamps->touched;
+
+    stamps->touched = false;
     atomic_fetch_add(&stamps->committed, 1);
+    return touched;
+}
+
+struct hfd_store_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid)
+{
+    return (struct hfd_store_mark){hash(guresid) % HFD_STAMP_SLOTS, atomic_load(&stamps->committed),
+                                   atomic_load(&stamps->others)};
+}
+
+/* A commit that is on its way does not count: nothing could be read yet. */
+bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_store_mark *mark)
+{
+    const int64_t changed = atomic_load(&stamps->changed[mark->slot]);
+
+    return atomic_load(&stamps->others) != mark->others ||
+           (changed > mark->own && changed <= atomic_load(&stamps->committed));
 }
 
 int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps)

@@ -15,21 +15,27 @@
 #include <stdatomic.h>
 
 #include "store/rows_resource.h"
+#include "store/store.h"
 
 #define HFD_STAMP_SLOTS 4096u
 
 struct hfd_row_stamps {
     atomic_llong committed;                /* number of the last commit */
+    atomic_llong others;                   /* rises when other servers may have committed */
+    bool touched;                          /* the writer's: the next commit changes a row */
     atomic_llong changed[HFD_STAMP_SLOTS]; /* number of the commit that changed a row of this slot
                                               last, or is about to */
 };
 
 /** The next commit changes the row. Thread: writer, inside its transaction. */
 void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid);
-/** The commit is on disk. Thread: writer, before it answers. */
-void hfd_row_stamps_commit(struct hfd_row_stamps *stamps);
+/** The commit is on disk. @return whether it changed a row. Thread: writer, before it answers. */
+bool hfd_row_stamps_commit(struct hfd_row_stamps *stamps);
 /** Gives the number of the last commit. Ask before a snapshot begins. Thread: any. */
 int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps);
+/** hfd_store_mark and hfd_store_changed. Thread: any. */
+struct hfd_store_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid);
+bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_store_mark *mark);
 
 struct hfd_row_cache;
 

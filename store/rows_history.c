@@ -188,6 +188,8 @@ static hfd_rc last_before(struct hfd_txn *tx, int64_t end, int64_t *out, struct 
 
 hfd_rc hfd_history_next_seq(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 {
+    if (tx->stamps != NULL)
+        hfd_row_stamps_change(tx->stamps, HFD_SLICE("")); /* of the feed */
     return hfd_number_next(tx, tx->unit != NULL ? &tx->unit->actions : NULL, sql_history_last, out,
                            err);
 }

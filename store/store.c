@@ -635,6 +635,29 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
     store->writer.on_broken = fn;
 }
 
+/* ---- changes ---- */
+
+struct hfd_store_mark hfd_store_mark(const struct hfd_store *store, hfd_slice guresid)
+{
+    return hfd_row_stamps_mark(&store->writer.stamps, guresid);
+}
+
+bool hfd_store_changed(const struct hfd_store *store, const struct hfd_store_mark *mark)
+{
+    return hfd_row_stamps_changed(&store->writer.stamps, mark);
+}
+
+void hfd_store_heard(struct hfd_store *store)
+{
+    atomic_fetch_add(&store->writer.stamps.others, 1);
+}
+
+void hfd_store_on_change(struct hfd_store *store, void (*fn)(void *ctx), void *ctx)
+{
+    store->writer.on_change_ctx = ctx;
+    store->writer.on_change = fn;
+}
+
 /* ---- opening and closing ---- */
 
 static hfd_rc open_points(struct hfd_store *store, const struct hfd_store_config *config,

@@ -411,9 +411,12 @@ static hfd_rc run_jobs(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
 /* Publishes what waited for the transaction to be on disk. */
 static void settle_commit(struct hfd_writer *w)
 {
-    hfd_row_stamps_commit(&w->stamps);
+    const bool changed = hfd_row_stamps_commit(&w->stamps);
+
     publish(&w->tally);
     hfd_effects_run(&w->effects);
+    if (changed && w->on_change != NULL)
+        w->on_change(w->on_change_ctx);
 }
 
 /*

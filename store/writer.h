@@ -61,6 +61,8 @@ struct hfd_writer {
     struct hfd_away away; /* with `shared` alone */
     void (*on_broken)(void *ctx);
     void *on_broken_ctx;
+    void (*on_change)(void *ctx); /* NULL = nothing listens */
+    void *on_change_ctx;
 };
 
 /**

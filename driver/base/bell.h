@@ -20,14 +20,20 @@ struct hfd_bell {
         .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
     }
 
-/** Rings, after the change that it tells of. */
-static inline void hfd_bell_ring(struct hfd_bell *bell)
+/** Wakes the listener without a ring: there is news of another kind. */
+static inline void hfd_bell_wake(struct hfd_bell *bell)
 {
-    atomic_fetch_add(&bell->rings, 1);
     (void)pthread_mutex_lock(&bell->lock);
     if (bell->hear != NULL)
         bell->hear(bell->ctx);
     (void)pthread_mutex_unlock(&bell->lock);
+}
+
+/** Rings, after the change that it tells of. */
+static inline void hfd_bell_ring(struct hfd_bell *bell)
+{
+    atomic_fetch_add(&bell->rings, 1);
+    hfd_bell_wake(bell);
 }
 
 /**

@@ -184,6 +184,9 @@ struct hfd_answer_doc {
     bool has_cookie;
     hfd_slice cookie;     /* Set-Humanitec-Driver-Cookie on PUT 200, 202, 409 */
     struct hfd_hint hint; /* HINT, BUSY */
+    int64_t began_us;     /* HINT: the operation */
+    hfd_slice waits;      /* HINT: what it waits for. With began_us and hint.status it tells whether
+                             something has changed: the rest moves with the time alone */
     hfd_slice error;      /* FAILED: "RES-104" */
     hfd_slice message;
     hfd_slice type;          /* OUTPUT */

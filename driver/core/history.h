@@ -90,10 +90,11 @@ struct hfd_feed_entry {
 };
 
 struct hfd_feed_query {
-    int64_t after;  /* seq of the last entry that the reader has; 0 = from the oldest one */
-    int64_t before; /* with `newest`: only smaller numbers; INT64_MAX = all */
-    bool newest;    /* the newest come first, for the page; else the oldest, for readers */
-    size_t size;    /* 1 to HFD_FEED_SIZE_MAX */
+    int64_t after;   /* seq of the last entry that the reader has; 0 = from the oldest one */
+    int64_t before;  /* with `newest`: only smaller numbers; INT64_MAX = all */
+    bool newest;     /* the newest come first, for the page; else the oldest, for readers */
+    size_t size;     /* 1 to HFD_FEED_SIZE_MAX */
+    int64_t wait_us; /* how long an empty answer is held */
 };
 
 struct hfd_feed {

@@ -97,6 +97,8 @@ static hfd_rc answer_row(const struct hfd_ctx *c, const struct hfd_resource_row 
     case HFD_ANSWER_HINT:
     case HFD_ANSWER_BUSY:
         out->hint = hint_of(c, row);
+        out->began_us = row->op_started_us;
+        out->waits = row->op_waits;
         return HFD_OK;
     case HFD_ANSWER_ABSENT:
         return HFD_OK;

@@ -401,7 +401,17 @@ static void on_news(void *ctx)
 {
     struct serve *s = ctx;
 
+    hfd_store_heard(s->store);
     hfd_bell_ring(&s->bell);
+}
+
+/* A driver resource has changed. */
+static void on_changed(void *ctx)
+{
+    struct serve *s = ctx;
+
+    hfd_bell_wake(&s->bell);
+    hfd_keeper_note(s->keeper);
 }
 
 /* A cluster or nodepool has become due. */
@@ -563,6 +573,7 @@ static enum hfd_exit open_store(struct serve *s, struct hfd_err *err)
         HFD_LOG(HFD_LOG_INFO, "the database can be reached",
                 HFD_LOG_CSTR("store", hfd_cli_place_text(s->settings)));
     hfd_store_on_broken(s->store, on_broken, s);
+    hfd_store_on_change(s->store, on_changed, s);
     return HFD_EXIT_OK;
 }
 

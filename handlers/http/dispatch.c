@@ -156,7 +156,7 @@ static void dispatch(struct hfd_exchange *x)
     if (refuse_coding(x))
         return;
     x->match.route->fn(x);
-    if (HFD_NEVER(!x->replied && !x->job_out))
+    if (HFD_NEVER(!x->replied && !x->job_out && !x->held))
         hfd_exchange_fail(x, HFD_CORRUPT, NULL);
 }
 

@@ -180,7 +180,7 @@ static const char *headers_challenges(enum hfd_listener listener)
 
 void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more)
 {
-    char number[16];
+    char number[24];
 
     if (reply->content_type != NULL)
         add(req, "Content-Type", hfd_slice_of(reply->content_type));
@@ -193,6 +193,11 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
         int n = snprintf(number, sizeof(number), "%d", reply->retry_after_s);
 
         add(req, "Retry-After", (hfd_slice){number, (size_t)n});
+    }
+    if (more->prefer_s > 0) {
+        int n = snprintf(number, sizeof(number), "wait=%d", more->prefer_s);
+
+        add(req, "Preference-Applied", (hfd_slice){number, (size_t)n});
     }
     if (reply->status == 401)
         add_challenges(req, more->listener);

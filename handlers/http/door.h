@@ -128,6 +128,7 @@ struct hfd_headers {
     hfd_slice request_id;
     enum hfd_dialect dialect;
     enum hfd_listener listener;
+    int prefer_s; /* Preference-Applied: wait; 0 = none */
 };
 
 /** Returns true if a browser may log in to a listener with a password (HTTP Basic). */

@@ -7,6 +7,7 @@
 #include "driver/core/resource.h"
 #include "driver/core/status.h"
 #include "handlers/http/exchange.h"
+#include "handlers/http/hold.h"
 #include "handlers/http/http.h"
 #include "handlers/http/query.h"
 
@@ -39,6 +40,12 @@ const struct hfd_driver_verb hfd_driver_get = {hfd_resource_get, hfd_resource_ge
                              hfd_driver_delete = {hfd_resource_delete_peek, hfd_resource_delete,
                                                   false, hfd_resource_delete_prefetch};
 
+/* An answer that is held. Lives in the exchange's memory. */
+struct held {
+    struct hfd_hold hold;
+    struct hfd_answer_doc first; /* what is answered when nothing changes */
+};
+
 /* A request and its answer. Lives in the exchange's memory. */
 struct command {
     resource_fn *fn;
@@ -46,7 +53,8 @@ struct command {
     struct hfd_call call;
     struct hfd_answer_doc doc;
     struct hfd_input input;
-    bool owns; /* its texts are not those of the request */
+    bool owns;         /* its texts are not those of the request */
+    struct held *held; /* NULL = its answer was never held */
 };
 
 static void output_document(struct hfd_buf *b, hfd_slice guresid, const struct hfd_answer_doc *doc)
@@ -215,12 +223,83 @@ static hfd_rc run_prefetch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return cmd->verb->prefetch(tx, &cmd->call, err);
 }
 
+/* ---- answers that are held ---- */
+
+#define HELD_BODY_MAX_BYTES ((size_t)65536) /* those that wait must not have all memory */
+
+static bool is_news(const struct hfd_answer_doc *now, const struct hfd_answer_doc *first)
+{
+    return now->answer != first->answer || strcmp(now->hint.status, first->hint.status) != 0 ||
+           now->began_us != first->began_us || !hfd_slice_eq(now->waits, first->waits);
+}
+
+/*
+ * The request is no longer what is under way, so that another attempt would write. Others may have
+ * decided since. So the client is asked to say again what it wants.
+ */
+static void ask_anew(struct command *cmd)
+{
+    cmd->doc = cmd->held->first;
+    cmd->doc.hint.now_us = cmd->call.now_us;
+    if (cmd->doc.hint.estimated_us < cmd->call.now_us)
+        cmd->doc.hint.estimated_us = cmd->call.now_us;
+    cmd->doc.hint.retry_after_s = 1;
+}
+
+static void on_peeked_again(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    struct command *cmd = arg;
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    if (!cmd->doc.decided)
+        ask_anew(cmd);
+    else if (!is_news(&cmd->doc, &cmd->held->first) && hfd_hold_wait(&cmd->held->hold))
+        return;
+    answer(x, cmd);
+}
+
+static void peek_again(struct hfd_exchange *x, void *arg)
+{
+    const struct hfd_driver_verb *verb = hfd_exchange_route(x)->arg;
+    const struct hfd_app *app = hfd_exchange_app(x);
+    struct command *cmd = arg;
+
+    hfd_driver_polled(app->driver, cmd->call.guresid);
+    cmd->call.now_us = hfd_clock_wall_us(app->clock);
+    cmd->call.mem = &cmd->held->hold.mem;
+    cmd->fn = verb->peek;
+    hfd_exchange_read(x, &(struct hfd_exchange_read){run, cmd, own, on_peeked_again});
+}
+
+/* Holds an answer that is a hint, if its caller prefers to wait. @return false: it is given now */
+static bool hold(struct hfd_exchange *x, struct command *cmd)
+{
+    const int wait_s = cmd->doc.answer == HFD_ANSWER_HINT ? hfd_exchange_prefer_wait_s(x) : 0;
+
+    if (wait_s == 0 || cmd->call.body.len > HELD_BODY_MAX_BYTES || own(cmd, NULL) != HFD_OK)
+        return false;
+    cmd->held = hfd_arena_alloc(cmd->call.mem, sizeof(*cmd->held));
+    if (cmd->held == NULL)
+        return false;
+    *cmd->held = (struct held){.hold = {.x = x,
+                                        .guresid = cmd->call.guresid,
+                                        .wait_us = wait_s * HFD_US_PER_S,
+                                        .prefer_s = wait_s,
+                                        .again = peek_again,
+                                        .arg = cmd},
+                               .first = cmd->doc};
+    return hfd_hold_begin(&cmd->held->hold);
+}
+
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    if (rc == HFD_OK)
-        answer(x, arg);
-    else
+    if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
+    else if (!hold(x, arg))
+        answer(x, arg);
 }
 
 static hfd_rc read_input(const struct hfd_driver *driver, struct command *cmd, struct hfd_err *err)
@@ -259,10 +338,10 @@ static void on_peeked(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
 
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
-    else if (cmd->doc.decided)
-        answer(x, cmd);
-    else
+    else if (!cmd->doc.decided)
         write_resource(x, cmd);
+    else if (!hold(x, cmd))
+        answer(x, cmd);
 }
 
 void hfd_driver_api(struct hfd_exchange *x)

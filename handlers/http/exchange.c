@@ -13,6 +13,7 @@
 #include "handlers/http/http.h"
 #include "handlers/http/loop.h"
 #include "handlers/http/origin.h"
+#include "handlers/http/query.h"
 #include "handlers/http/reply.h"
 
 #include <poll.h>
@@ -370,6 +371,7 @@ void hfd_exchange_hold(struct hfd_exchange *x)
 {
     HFD_ASSERT(!x->held && !x->job_out && (!x->replied || x->flowing) && x->req != NULL);
     x->held = true;
+    x->held_us -= hfd_loop_mono_us(x->loop);
     exchange_leave_flight(x);
     hfd_conn_lend_place(x->conn);
 }
@@ -378,6 +380,7 @@ void hfd_exchange_go_on(struct hfd_exchange *x)
 {
     HFD_ASSERT(x->held && x->req != NULL);
     x->held = false;
+    x->held_us += hfd_loop_mono_us(x->loop);
     hfd_conn_take_place(x->conn);
 }
 
@@ -541,7 +544,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     drop_later(x);
     exchange_leave_flight(x);
     hfd_counter_add(x->loop->counter, x->match.route, x->view.method, reply->status,
-                    hfd_loop_mono_us(x->loop) - x->started_us);
+                    hfd_loop_mono_us(x->loop) - x->started_us - x->held_us);
     log_request(x, "request", reply->status, has_body ? bytes : 0);
 
     req->res.status = reply->status;
@@ -550,6 +553,7 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     hfd_headers_add(req, reply,
                     &(struct hfd_headers){.request_id = x->view.request_id,
                                           .dialect = x->match.dialect,
+                                          .prefer_s = x->prefer_s,
                                           .listener = x->conn->listener->which});
     req->http1_is_persistent = stays_open(x, reply->status) && !x->flowing;
     if (x->flowing) {
@@ -650,6 +654,21 @@ hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const char *lower_name,
             *out = v;
     }
     return HFD_OK;
+}
+
+int hfd_exchange_prefer_wait_s(const struct hfd_exchange *x)
+{
+    ssize_t at = -1;
+    int wait_s = 0;
+
+    while (x->view.method != HFD_METHOD_HEAD && x->req != NULL &&
+           (at = h2o_find_header_by_str(&x->req->headers, H2O_STRLIT("prefer"), at)) != -1) {
+        const h2o_iovec_t value = x->req->headers.entries[at].value;
+
+        if (hfd_prefer_wait((hfd_slice){value.base, value.len}, &wait_s))
+            break;
+    }
+    return wait_s;
 }
 
 /* Runs on the loop, after the commit. */

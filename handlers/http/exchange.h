@@ -39,6 +39,12 @@ HFD_MUST_CHECK hfd_rc hfd_exchange_header(const struct hfd_exchange *x, const ch
                                           hfd_slice *out, struct hfd_err *err);
 
 /**
+ * Returns `wait` of the header Prefer (RFC 7240), at most HFD_WAIT_MAX_S. 0: without one, with one
+ * that is malformed, and for HEAD.
+ */
+int hfd_exchange_prefer_wait_s(const struct hfd_exchange *x);
+
+/**
  * Receives the result of a job, on the loop. Must end in hfd_exchange_reply or hfd_exchange_fail.
  * Is not called if the client has gone.
  */

@@ -54,7 +54,9 @@ struct hfd_exchange {
     bool writes;        /* work was handed to the writer */
     bool viewing;       /* the job that is out is a view: it can be cancelled */
     bool is_short;      /* its next view takes the lane of short ones */
+    int prefer_s;       /* `wait` of Preference-Applied; 0 = no such header */
     int64_t started_us; /* mono */
+    int64_t held_us;    /* how long it was held; while it is, less the present time */
     char id[HFD_KSUID_LEN];
     char path_log[HFD_EXCHANGE_PATH_MAX]; /* outlives the request, for the log */
     size_t path_log_len;

@@ -58,6 +58,15 @@ struct hfd_server {
     struct hfd_loop *loops;
 };
 
+/* Answers that a loop holds: hold.h. */
+struct hfd_holds {
+    h2o_linklist_t waiting;     /* struct hfd_hold.link */
+    int64_t due_us;             /* mono: none ends before */
+    int64_t checked_us;         /* mono: the last check of the callers */
+    struct hfd_store_mark seen; /* at the last look for changes */
+    bool added;                 /* one was added since */
+};
+
 struct hfd_loop_listener {
     struct hfd_loop *loop;
     enum hfd_listener which;
@@ -94,6 +103,8 @@ struct hfd_loop {
     atomic_uint senders;             /* any thread: threads inside hfd_loop_send */
     struct hfd_store_reader *reader; /* NULL without a store */
     struct hfd_watch_room *watch;    /* those that wait for events; NULL without a store */
+    struct hfd_holds holds;
+    atomic_size_t watchers; /* any thread: places that are taken in both */
 
     struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */

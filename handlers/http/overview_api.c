@@ -8,6 +8,7 @@
 #include "driver/core/overview.h"
 #include "driver/fleet/fleet.h"
 #include "handlers/http/exchange.h"
+#include "handlers/http/hold.h"
 #include "handlers/http/http.h"
 #include "handlers/http/query.h"
 
@@ -338,6 +339,11 @@ static hfd_rc take_size(struct reading *r, const struct param *p, hfd_slice valu
     return HFD_OK;
 }
 
+static hfd_rc take_wait(struct reading *r, const struct param *p, hfd_slice value)
+{
+    return hfd_query_wait(value, member_of(r, p), r->err);
+}
+
 static hfd_rc take_text(struct reading *r, const struct param *p, hfd_slice value)
 {
     *(hfd_slice *)member_of(r, p) = value;
@@ -425,6 +431,7 @@ static hfd_rc take_feed_after(struct reading *r, const struct param *p, hfd_slic
 static const struct param feed_params[] = {
     {"size", false, take_size, offsetof(struct hfd_feed_query, size)},
     {"after", false, take_feed_after, offsetof(struct hfd_feed_query, after)},
+    {"wait", false, take_wait, offsetof(struct hfd_feed_query, wait_us)},
 };
 
 /* ---- parameters ---- */
@@ -493,7 +500,7 @@ hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_fe
                            struct hfd_err *err)
 {
     static const struct params known = {feed_params, sizeof(feed_params) / sizeof(feed_params[0]),
-                                        "it takes after and size"};
+                                        "it takes after, size and wait"};
     struct reading r = {.mem = mem, .err = err, .out = out};
 
     *out = (struct hfd_feed_query){.size = SIZE_DEFAULT, .before = INT64_MAX};
@@ -524,6 +531,8 @@ struct command {
     struct hfd_overview page;
     struct hfd_detail detail;
     struct hfd_feed feed;
+    struct hfd_hold hold; /* of the feed, with after.wait_us */
+    bool is_held;
 };
 
 /* The command of a request; NULL when it was answered with an error. */
@@ -678,9 +687,38 @@ static hfd_rc txn_events(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return hfd_feed_read(&c, &cmd->after, &cmd->feed);
 }
 
+static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err);
+
+static void read_events(struct hfd_exchange *x, void *arg)
+{
+    struct command *cmd = arg;
+
+    cmd->mem = cmd->is_held ? &cmd->hold.mem : cmd->mem;
+    cmd->now_us = hfd_clock_wall_us(hfd_exchange_app(x)->clock);
+    hfd_exchange_view_short(x, txn_events, cmd, on_events);
+}
+
+/* Holds an empty answer. @return false: it is given now */
+static bool hold_events(struct hfd_exchange *x, struct command *cmd)
+{
+    struct hfd_err err;
+
+    if (cmd->feed.count > 0 || !cmd->feed.complete || cmd->after.wait_us == 0 ||
+        hfd_exchange_request(x)->method == HFD_METHOD_HEAD)
+        return false;
+    if (cmd->is_held)
+        return hfd_hold_wait(&cmd->hold);
+    cmd->is_held = true;
+    cmd->hold =
+        (struct hfd_hold){.x = x, .wait_us = cmd->after.wait_us, .again = read_events, .arg = cmd};
+    if (!hfd_hold_begin(&cmd->hold))
+        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"), &err);
+    return true;
+}
+
 static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
-    const struct command *cmd = arg;
+    struct command *cmd = arg;
     struct hfd_reply reply = {.status = 200};
     struct hfd_err own;
     struct hfd_buf b;
@@ -689,6 +727,8 @@ static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         hfd_exchange_fail(x, rc, err);
         return;
     }
+    if (hold_events(x, cmd))
+        return;
     begin_answer(x, &b);
     feed_format(&b, &cmd->feed);
     rc = hfd_etag_make(hfd_buf_slice(&b), cmd->mem, &reply.etag, &own);
@@ -724,7 +764,7 @@ void hfd_overview_api_events(struct hfd_exchange *x)
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, &err);
     else
-        hfd_exchange_view_short(x, txn_events, cmd, on_events);
+        read_events(x, cmd);
 }
 
 /* ---- what is wrong ---- */

@@ -70,6 +70,58 @@ hfd_rc hfd_query_get(hfd_slice query, const char *name, struct hfd_arena *mem, h
     return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "read a query");
 }
 
+hfd_rc hfd_query_wait(hfd_slice value, int64_t *wait_us, struct hfd_err *err)
+{
+    if (hfd_parse_duration_us(value, wait_us, NULL) == HFD_OK &&
+        *wait_us <= HFD_WAIT_MAX_S * HFD_US_PER_S)
+        return HFD_OK;
+    return hfd_fail_field(err, HFD_INVALID, "wait",
+                          "wait must be a time of at most %ds, as 30s or 500ms", HFD_WAIT_MAX_S);
+}
+
+/* Takes the text up to the next `end` off that stands in no quotes. */
+static hfd_slice take_unquoted(hfd_slice *rest, char end)
+{
+    bool quoted = false;
+    hfd_slice item;
+    size_t n = 0;
+
+    while (n < rest->len && (quoted || rest->p[n] != end)) {
+        quoted = quoted != (rest->p[n] == '"');
+        n += quoted && rest->p[n] == '\\' && n + 1 < rest->len ? 2 : 1;
+    }
+    item = hfd_slice_trim((hfd_slice){rest->p, n});
+    n += n < rest->len;
+    *rest = (hfd_slice){rest->p + n, rest->len - n};
+    return item;
+}
+
+/* RFC 7240, 2: the first one of a name counts. A value in quotes is the same without. */
+bool hfd_prefer_wait(hfd_slice value, int *wait_s)
+{
+    *wait_s = 0;
+    while (value.len > 0) {
+        hfd_slice item = take_unquoted(&value, ','), pair = take_unquoted(&item, ';');
+        const hfd_slice name = take_unquoted(&pair, '=');
+
+        if (!hfd_slice_ieq(name, HFD_SLICE("wait")))
+            continue;
+        pair = hfd_slice_trim(pair);
+        if (pair.len > 2 && pair.p[0] == '"' && pair.p[pair.len - 1] == '"')
+            pair = (hfd_slice){pair.p + 1, pair.len - 2};
+        for (size_t i = 0; i < pair.len; i++) {
+            if (pair.p[i] < '0' || pair.p[i] > '9') {
+                *wait_s = 0;
+                break;
+            }
+            *wait_s = *wait_s * 10 + (pair.p[i] - '0');
+            *wait_s = *wait_s < HFD_WAIT_MAX_S ? *wait_s : HFD_WAIT_MAX_S;
+        }
+        return true;
+    }
+    return false;
+}
+
 /* Takes the text up to the next '&' off. */
 static hfd_slice take_field(hfd_slice *rest)
 {

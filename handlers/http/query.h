@@ -1,5 +1,5 @@
 /*
- * Reads query parameters, `fields` and entity tags. Pure. Thread: any.
+ * Reads query parameters, `fields`, preferences and entity tags. Pure. Thread: any.
  *
  * Parameters are percent-decoded. "+" is a space, and the last one of a name counts. `fields` of a
  * list selects members of each item: "name,status.conditions.type,labels.*". It always includes id.
@@ -14,6 +14,17 @@
 #include "store/kind.h"
 
 struct hfd_fields;
+
+#define HFD_WAIT_MAX_S 50 /* of an answer that is held: proxies commonly cut at 60 s */
+
+/** Parses the parameter `wait`. @return HFD_OK, HFD_INVALID */
+HFD_MUST_CHECK hfd_rc hfd_query_wait(hfd_slice value, int64_t *wait_us, struct hfd_err *err);
+/**
+ * Finds the preference `wait` in a value of the header Prefer (RFC 7240).
+ * @param wait_s  at most HFD_WAIT_MAX_S; 0 = its number is none
+ * @return false: it is not there
+ */
+bool hfd_prefer_wait(hfd_slice value, int *wait_s);
 
 /**
  * Finds a parameter.

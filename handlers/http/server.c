@@ -540,7 +540,7 @@ static void on_bell(void *ctx)
     struct hfd_server *s = ctx;
 
     for (unsigned i = 0; i < s->loop_count; i++)
-        if (s->loops[i].watch != NULL && hfd_watch_room_is_used(s->loops[i].watch))
+        if (atomic_load(&s->loops[i].watchers) > 0)
             hfd_loop_send(&s->loops[i], &s->loops[i].wake, NULL);
 }
 

@@ -4,11 +4,10 @@
 #include "driver/base/bell.h"
 #include "driver/base/check.h"
 #include "driver/base/container.h"
-#include "driver/base/metrics.h"
 #include "driver/events/event.h"
 #include "driver/fleet/fleet.h"
 #include "handlers/http/access.h"
-#include "handlers/http/exchange_int.h"
+#include "handlers/http/hold.h"
 #include "handlers/http/query.h"
 #include "handlers/http/reply.h"
 #include "store/rows_due.h"
@@ -17,12 +16,11 @@
 
 #define SIZE_DEFAULT 100
 #define SIZE_MAX_ITEMS 500
-#define WAIT_MAX_US (50 * HFD_US_PER_S) /* proxies commonly cut at 60 s */
-#define QUIET_US (15 * HFD_US_PER_S)    /* of a stream, until it has a comment */
-#define RETRY_MS 2000                   /* a client of a stream connects again after this */
-#define CHECK_US (HFD_US_PER_S / 2)     /* between two checks of the callers */
-#define PAGE_ROWS 500                   /* of one read */
-#define PAGES_MAX 20                    /* of one job, when its filter leaves nothing */
+#define QUIET_US (15 * HFD_US_PER_S) /* of a stream, until it has a comment */
+#define RETRY_MS 2000                /* a client of a stream connects again after this */
+#define CHECK_US (HFD_US_PER_S / 2)  /* between two checks of the callers */
+#define PAGE_ROWS 500                /* of one read */
+#define PAGES_MAX 20                 /* of one job, when its filter leaves nothing */
 #define BODY_MAX_BYTES ((size_t)4 * 1024 * 1024)
 #define READ_MAX_BYTES ((size_t)64 * 1024 * 1024)
 /* On a shared store an event may wait for another server's transaction, which rings no bell. */
@@ -64,7 +62,6 @@ struct hfd_watch_room {
     struct hfd_loop *loop;
     struct hfd_bell *bell; /* NULL = nothing rings: watchers look each second */
     h2o_linklist_t waiting;
-    atomic_size_t used;               /* any thread: watchers of this loop */
     int64_t due_us;                   /* mono: no long poll ends before; INT64_MAX = none waits */
     int64_t checked_us;               /* mono: the last check of the callers */
     int64_t again_us, again_until_us; /* mono: the next read of a shared store without a bell */
@@ -87,56 +84,15 @@ static unsigned rings_of(const struct hfd_watch_room *room)
     return room->bell != NULL ? atomic_load(&room->bell->rings) : 0;
 }
 
-/* ---- places ---- */
-
-static atomic_uint *places_of(struct watcher *w)
-{
-    const hfd_slice name = hfd_exchange_caller(w->x);
-    uint32_t hash = 2166136261u;
-
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ (unsigned char)name.p[i]) * 16777619u;
-    return name.len > 0 ? &w->room->loop->server->watchers_by[hash % HFD_WATCHERS_BY] : NULL;
-}
-
-/* Takes a place among watchers; of all places a quarter at most for one caller. */
-static bool take_place(struct watcher *w)
-{
-    struct hfd_server *server = w->room->loop->server;
-    const unsigned max = (unsigned)server->app->settings->events_watchers_max;
-    const unsigned own_max = max > 4 ? max / 4 : 1;
-    atomic_uint *own = places_of(w);
-
-    if (atomic_fetch_add(&server->watchers, 1) >= max) {
-        atomic_fetch_sub(&server->watchers, 1);
-        return false;
-    }
-    if (own != NULL && atomic_fetch_add(own, 1) >= own_max) {
-        atomic_fetch_sub(own, 1);
-        atomic_fetch_sub(&server->watchers, 1);
-        return false;
-    }
-    w->counted = true;
-    atomic_fetch_add(&w->room->used, 1);
-    hfd_metric_add(HFD_METRIC_WATCHERS, NULL, 1);
-    return true;
-}
-
 /* The exchange ends. */
 static void on_end(void *arg)
 {
     struct watcher *w = arg;
-    atomic_uint *own = places_of(w);
 
     if (h2o_linklist_is_linked(&w->link))
         h2o_linklist_unlink(&w->link);
-    if (!w->counted)
-        return;
-    atomic_fetch_sub(&w->room->loop->server->watchers, 1);
-    if (own != NULL)
-        atomic_fetch_sub(own, 1);
-    atomic_fetch_sub(&w->room->used, 1);
-    hfd_metric_add(HFD_METRIC_WATCHERS, NULL, -1);
+    if (w->counted)
+        hfd_place_give(w->x);
 }
 
 /* ---- documents ---- */
@@ -544,11 +500,6 @@ void hfd_watch_room_close(struct hfd_watch_room *room)
     free(room);
 }
 
-bool hfd_watch_room_is_used(const struct hfd_watch_room *room)
-{
-    return atomic_load(&room->used) > 0;
-}
-
 bool hfd_watch_room_is_busy(const struct hfd_watch_room *room)
 {
     return room->out;
@@ -692,13 +643,11 @@ int64_t hfd_watch_room_wait_us(struct hfd_watch_room *room, int64_t now_us, int6
 
 static hfd_rc take_wait(struct watcher *w, hfd_slice value, struct hfd_err *err)
 {
-    int64_t wait_us;
+    int64_t wait_us = 0;
+    const hfd_rc rc = hfd_query_wait(value, &wait_us, err);
 
-    if (hfd_parse_duration_us(value, &wait_us, NULL) != HFD_OK || wait_us > WAIT_MAX_US)
-        return hfd_fail_field(err, HFD_INVALID, "wait",
-                              "wait must be a time of at most 50s, as 30s or 500ms");
     w->until_us = hfd_loop_mono_us(w->room->loop) + wait_us;
-    return HFD_OK;
+    return rc;
 }
 
 static hfd_rc take_after(struct watcher *w, const char *field, hfd_slice value, struct hfd_err *err)
@@ -825,7 +774,8 @@ void hfd_watch_api(struct hfd_exchange *x)
         return;
     }
     hfd_exchange_at_end(x, on_end, w);
-    if ((w->stream || w->until_us > 0) && !take_place(w)) {
+    w->counted = (w->stream || w->until_us > 0) && hfd_place_take(x);
+    if ((w->stream || w->until_us > 0) && !w->counted) {
         hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"), &err);
         return;
     }

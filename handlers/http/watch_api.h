@@ -21,8 +21,6 @@ HFD_MUST_CHECK hfd_rc hfd_watch_room_open(struct hfd_loop *loop, struct hfd_watc
                                           struct hfd_err *err);
 /** Accepts NULL. No caller waits, and no job is out. */
 void hfd_watch_room_close(struct hfd_watch_room *room);
-/** Returns true if a caller waits here. Thread: any. */
-bool hfd_watch_room_is_used(const struct hfd_watch_room *room);
 /** Gives watchers what is due at this time. Between two runs of the loop only. */
 void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us);
 /** The same once a second: for callers that have gone, and streams that are quiet. */

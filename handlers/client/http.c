@@ -103,7 +103,8 @@ static bool begin(struct hfd_client_http *http, const struct hfd_client_request 
     call->headers[0] = (struct hfd_http_header){"Accept", HFD_SLICE("application/json")};
     if (r->body.p != NULL)
         call->headers[1] = (struct hfd_http_header){"Content-Type", HFD_SLICE("application/json")};
-    call->headers[2] = r->header;
+    call->headers[2] = r->headers[0];
+    call->headers[3] = r->headers[1];
     call->body = r->body;
     call->take = r->take;
     call->ctx = r->take_ctx;
@@ -128,12 +129,13 @@ void hfd_client_send(struct hfd_client_http *http, const struct hfd_client_reque
         under_way = false;
         for (size_t i = 0; i < count; i++)
             under_way = under_way || hfd_http_call_is_open(&all[i]);
-        under_way = under_way && hfd_http_client_run(http->client, HFD_US_PER_S);
+        under_way = under_way && (requests->stop == NULL || *requests->stop == 0) &&
+                    hfd_http_client_run(http->client, WAIT_PIECE_US);
     }
     for (size_t i = 0; all != NULL && i < count; i++) {
-        hfd_http_call_end(&all[i]);
-        if (answers[i].rc != HFD_OK)
+        if (hfd_http_call_is_open(&all[i]) || answers[i].rc != HFD_OK)
             answers[i].status = 0;
+        hfd_http_call_end(&all[i]);
     }
     free(all);
 }

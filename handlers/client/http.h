@@ -29,10 +29,11 @@ struct hfd_client_config {
 struct hfd_client_request {
     const char *method;
     const char *path;                         /* behind the base URL, encoded: "3c0a19" */
-    struct hfd_http_header header;            /* one more; zeroed = none */
+    struct hfd_http_header headers[2];        /* more of them; zeroed = none */
     hfd_slice body;                           /* JSON; p is NULL for none */
     bool (*take)(void *ctx, hfd_slice piece); /* as in struct hfd_http_call */
     void *take_ctx;
+    const volatile sig_atomic_t *stop; /* set by a signal: ends all requests; NULL = none does */
 };
 
 /**

@@ -424,6 +424,8 @@ static void clear_line(struct view *v)
     4 /* the same when none ever got one: a wrong URL is the usual mistake                         \
        */
 #define ID_MAX_BYTES 1024
+#define PREFER_S 50 /* more is lowered, and a request has a minute */
+#define TERMINAL_PREFER_S 10
 
 /* Adds a GUResID as a segment of a path. @return false when it is too long */
 static bool encode(const char *id, char out[ID_MAX_BYTES])
@@ -474,8 +476,9 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
                       struct hfd_err *err)
 {
     const struct hfd_client_resource resource = {driver->url, request->id};
-    struct hfd_client_request r = {.method = request->method, .body = request->body};
-    char path[ID_MAX_BYTES];
+    struct hfd_client_request r = {
+        .method = request->method, .body = request->body, .stop = request->stop};
+    char path[ID_MAX_BYTES], prefer[24];
     struct hfd_buf cookie;
     hfd_rc rc;
 
@@ -486,7 +489,10 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
     hfd_buf_init(&cookie, HFD_CLIENT_COOKIE_MAX_BYTES);
     rc = hfd_client_state_read(driver->state, &resource, &cookie, err);
     if (rc == HFD_OK && cookie.len > 0)
-        r.header = (struct hfd_http_header){"Humanitec-Driver-Cookie", hfd_buf_slice(&cookie)};
+        r.headers[0] = (struct hfd_http_header){"Humanitec-Driver-Cookie", hfd_buf_slice(&cookie)};
+    (void)snprintf(prefer, sizeof(prefer), "wait=%d", request->prefer_s);
+    if (request->prefer_s > 0)
+        r.headers[1] = (struct hfd_http_header){"Prefer", hfd_slice_of(prefer)};
     if (rc == HFD_OK)
         hfd_client_send(driver->http, &r, &out->http, 1);
     if (rc == HFD_OK && out->http.status == 0)
@@ -581,6 +587,16 @@ static void wait_for_poll(const struct hfd_order_driver *driver, const struct po
     }
 }
 
+/* Within the deadline of a command and that of a request. On a terminal the line is to move. */
+static int prefer_s(const struct hfd_order_follow *follow, int64_t spent_us, bool terminal)
+{
+    const int64_t max_s = terminal ? TERMINAL_PREFER_S : PREFER_S;
+    const int64_t left_s =
+        follow->timeout_us > 0 ? (follow->timeout_us - spent_us) / HFD_US_PER_S : max_s;
+
+    return (int)(left_s < max_s ? left_s : max_s);
+}
+
 hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
                       const struct hfd_order_request *request,
                       const struct hfd_order_follow *follow, struct hfd_order_answer *out,
@@ -590,20 +606,31 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
     struct poll p = {.known = follow->known, .wait_us = WAIT_FIRST_US / 2};
     struct view view = {
         .id = request->id, .terminal = isatty(STDERR_FILENO) == 1, .began_us = began_us};
+    struct hfd_order_request r = *request;
     char flaw[sizeof(out->cookie_flaw)] = "";
-    int64_t spent_us;
-    bool last, late;
+    int64_t spent_us = 0;
+    bool last, late, held;
 
     for (;;) {
-        p.rc = hfd_order_send(driver, request, out, err);
+        r.stop = p.known ? follow->stop : NULL;
+        r.prefer_s = p.known ? prefer_s(follow, spent_us, view.terminal) : 0;
+        p.rc = hfd_order_send(driver, &r, out, err);
         carry_flaw(out, flaw);
+        if (p.rc == HFD_IO && p.known && *follow->stop != 0) {
+            hfd_order_answer_fini(out);
+            out->http.status = 202; /* as the last answer said */
+            clear_line(&view);
+            return HFD_OK;
+        }
         last = take_poll(&p, driver->url, out);
         if (p.rc == HFD_OK)
             show_answer(&view, out);
-        p.wait_us = next_wait_us(out, p.wait_us);
+        held = out->http.status == 202 && hfd_http_header(&out->http, "Preference-Applied").len > 0;
+        if (!held)
+            p.wait_us = next_wait_us(out, p.wait_us);
         spent_us = hfd_clock_mono_us(&hfd_clock_system) - began_us;
-        late = follow->timeout_us > 0 && spent_us + p.wait_us > follow->timeout_us;
-        if (!last && !late)
+        late = follow->timeout_us > 0 && spent_us + (held ? 0 : p.wait_us) > follow->timeout_us;
+        if (!last && !late && !held)
             wait_for_poll(driver, &p, follow, &view);
         if (last || late || *follow->stop != 0)
             break;

@@ -66,6 +66,8 @@ struct hfd_order_request {
     const char *method; /* "PUT", "GET", "DELETE" */
     const char *id;     /* the GUResID */
     hfd_slice body;     /* of a PUT */
+    int prefer_s;       /* the driver may hold its answer for so long; 0 = it is not asked to */
+    const volatile sig_atomic_t *stop; /* as of struct hfd_client_request */
 };
 
 /**
@@ -88,9 +90,10 @@ struct hfd_order_follow {
 
 /**
  * Sends a request until the answer is not 202: GET for a creation or update, DELETE for a deletion.
- * Between polls it shows how far the operation is, and waits as Retry-After says. It goes on when
- * the driver cannot be reached for a while: for 7 seconds if it never answered 202, else for 2
- * minutes.
+ * A driver that knows Prefer: wait holds its answer until there is news, and is asked again at
+ * once. With any other it waits between polls as Retry-After says. It shows how far the operation
+ * is. It goes on when the driver cannot be reached for a while: for 7 seconds if it never answered
+ * 202, else for 2 minutes.
  * @param out  the last answer; free it, on failure too. After a stop or timeout its status is 202
  * if the operation was once known to be under way
  * @return as hfd_order_send; HFD_IO after a stop or timeout, too, if nothing ever answered

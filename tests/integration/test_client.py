@@ -1,20 +1,24 @@
 """The commands apply, get, wait and delete: on our server, and on other drivers."""
 import concurrent.futures
+import contextlib
 import fcntl
 import json
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import tempfile
 import termios
+import time
 import unittest
 
 import yaml
 
-from lib import BASE, Client as HttpClient, Server, clean_env, eventually, program, report_body
+from lib import (BASE, TIME_FACTOR, Client as HttpClient, Fleet, Server, clean_env, eventually,
+                 program, report_body)
 from scripted_driver import Served
 
 ORDER = {"type": "hyperfleet-cluster", "driver": {"values": {
@@ -118,6 +122,55 @@ class Client(Base):
             self.assertIn("404 RES-108", ran.stderr)
             self.run_it("wait", gid, want=4)
             self.run_it("delete", gid)
+
+    def test_a_wait_is_no_poll(self):
+        """The driver holds its answers. So few requests tell of the end at once, and it can be cut
+        short, by a signal and by a deadline.
+        """
+        with Server("--adapters-required-cluster", "validation",
+                    "--adapters-required-nodepool", "validation") as server:
+            self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
+            with contextlib.closing(HttpClient(server)) as client:
+                fleet = Fleet(client, ("validation",), ("validation",))
+                for command, finish, method in (
+                        (("apply", self.order, "--wait", "--id", "held"), fleet.ready, "GET"),
+                        (("delete", "held", "--wait"), fleet.finish_delete, "DELETE")):
+                    ran = subprocess.Popen([program(), *command], stdout=subprocess.PIPE,
+                                           stderr=subprocess.PIPE, env=clean_env(self.env))
+                    self.addCleanup(ran.kill)
+                    with ran:
+                        eventually(lambda: self.waits(server) == 1, "it waits")
+                        time.sleep(3)
+                        began = time.monotonic()
+                        finish("held")
+                        self.assertEqual(ran.wait(), 0, ran.stderr.read())
+                        self.assertLess(time.monotonic() - began, 2 * TIME_FACTOR)
+                        ran.communicate()
+                    self.assertLessEqual(self.requests(server, method), 5)
+                self.run_it("apply", self.order, "--id", "long")
+                ran = self.run_it("wait", "long", "--timeout", "3s", want=75)
+                self.assertIn("is still under way. Resume: ", ran.stderr)
+                ran = subprocess.Popen([program(), "wait", "long"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env=clean_env(self.env), text=True)
+                self.addCleanup(ran.kill)
+                eventually(lambda: self.waits(server) == 1, "it waits")
+                ran.send_signal(signal.SIGINT)
+                self.assertIn("is still under way. Resume: ", ran.communicate(timeout=30)[1])
+                self.assertEqual(ran.returncode, 75)
+                self.assertLessEqual(self.requests(server, "GET"), 14)
+
+    @staticmethod
+    def metrics(server):
+        with contextlib.closing(HttpClient(server, ops=True)) as ops:
+            return ops.get("/metrics").body.decode()
+
+    def waits(self, server):
+        return int(re.search("^hfd_event_watchers ([0-9]+)$", self.metrics(server), re.M)[1])
+
+    def requests(self, server, method):
+        found = re.findall('^hfd_http_requests_total{method="%s",route="resource",code="[0-9]+"} '
+                           "([0-9]+)$" % method, self.metrics(server), re.M)
+        return sum(int(n) for n in found)
 
     def test_another_order_is_in_the_way(self):
         """409 says in which field the order differs; --wait waits for the end, and orders again."""

@@ -513,14 +513,18 @@ void hfd_order_answer_fini(struct hfd_order_answer *a)
     hfd_http_answer_fini(&a->http);
 }
 
-/* Retry-After, or a second that grows to thirty. */
+/* Retry-After, or a second that grows to thirty; no time at all if the driver held its answer. */
 static int64_t next_wait_us(const struct hfd_order_answer *a, int64_t last_us)
 {
     int64_t s;
 
+    if (a->http.status == 202 && hfd_http_header(&a->http, "Preference-Applied").len > 0)
+        return 0;
     if (hfd_parse_i64(hfd_http_header(&a->http, "Retry-After"), 1, WAIT_MAX_US / HFD_US_PER_S, &s,
                       NULL) == HFD_OK)
         return s * HFD_US_PER_S;
+    if (last_us == 0)
+        return WAIT_FIRST_US;
     return last_us * 2 < WAIT_MAX_US ? last_us * 2 : WAIT_MAX_US;
 }
 
@@ -546,6 +550,7 @@ struct poll {
     int tries;        /* polls without an answer in a row */
     int64_t since_us; /* the first poll in a row without a 202; 0 = the last one had it */
     int64_t wait_us;
+    int prefer_s;              /* for how long the driver may hold the next answer */
     char what[32], where[512]; /* of struct away */
 };
 
@@ -597,6 +602,25 @@ static int prefer_s(const struct hfd_order_follow *follow, int64_t spent_us, boo
     return (int)(left_s < max_s ? left_s : max_s);
 }
 
+/* A poll of what is known may be held, and is cut short by a signal: then 202 is still true. */
+static hfd_rc send_poll(const struct hfd_order_driver *driver,
+                        const struct hfd_order_request *request,
+                        const struct hfd_order_follow *follow, const struct poll *p,
+                        struct hfd_order_answer *out, struct hfd_err *err)
+{
+    struct hfd_order_request r = *request;
+    hfd_rc rc;
+
+    r.prefer_s = p->known ? p->prefer_s : 0;
+    r.stop = p->known ? follow->stop : NULL;
+    rc = hfd_order_send(driver, &r, out, err);
+    if (rc != HFD_IO || !p->known || *follow->stop == 0)
+        return rc;
+    hfd_order_answer_fini(out);
+    out->http.status = 202;
+    return HFD_OK;
+}
+
 hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
                       const struct hfd_order_request *request,
                       const struct hfd_order_follow *follow, struct hfd_order_answer *out,
@@ -606,31 +630,21 @@ hfd_rc hfd_order_wait(const struct hfd_order_driver *driver,
     struct poll p = {.known = follow->known, .wait_us = WAIT_FIRST_US / 2};
     struct view view = {
         .id = request->id, .terminal = isatty(STDERR_FILENO) == 1, .began_us = began_us};
-    struct hfd_order_request r = *request;
     char flaw[sizeof(out->cookie_flaw)] = "";
     int64_t spent_us = 0;
-    bool last, late, held;
+    bool last, late;
 
     for (;;) {
-        r.stop = p.known ? follow->stop : NULL;
-        r.prefer_s = p.known ? prefer_s(follow, spent_us, view.terminal) : 0;
-        p.rc = hfd_order_send(driver, &r, out, err);
+        p.prefer_s = prefer_s(follow, spent_us, view.terminal);
+        p.rc = send_poll(driver, request, follow, &p, out, err);
         carry_flaw(out, flaw);
-        if (p.rc == HFD_IO && p.known && *follow->stop != 0) {
-            hfd_order_answer_fini(out);
-            out->http.status = 202; /* as the last answer said */
-            clear_line(&view);
-            return HFD_OK;
-        }
         last = take_poll(&p, driver->url, out);
         if (p.rc == HFD_OK)
             show_answer(&view, out);
-        held = out->http.status == 202 && hfd_http_header(&out->http, "Preference-Applied").len > 0;
-        if (!held)
-            p.wait_us = next_wait_us(out, p.wait_us);
+        p.wait_us = next_wait_us(out, p.wait_us);
         spent_us = hfd_clock_mono_us(&hfd_clock_system) - began_us;
-        late = follow->timeout_us > 0 && spent_us + (held ? 0 : p.wait_us) > follow->timeout_us;
-        if (!last && !late && !held)
+        late = follow->timeout_us > 0 && spent_us + p.wait_us > follow->timeout_us;
+        if (!last && !late)
             wait_for_poll(driver, &p, follow, &view);
         if (last || late || *follow->stop != 0)
             break;

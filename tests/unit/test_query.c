@@ -2,6 +2,7 @@
  * The query of a request: parameters decoded, and the projection of items by `fields`. Source:
  * HyperFleet API, field selection.
  */
+#include "driver/base/clock.h"
 #include "handlers/http/query.h"
 
 #include <setjmp.h>
@@ -329,9 +330,87 @@ static void tags_of_answers(void **state)
     hfd_arena_fini(&mem);
 }
 
+/* RFC 7240, 2: names in any case, the first of a name, parameters, quotes; 50 seconds at most. */
+static void preferences_are_found(void **state)
+{
+    static const struct {
+        const char *value;
+        bool there;
+        int wait_s;
+    } rows[] = {
+        {"wait=5", true, 5},
+        {"wait=50", true, 50},
+        {"wait=51", true, 50},
+        {"wait=99999999999999999999999", true, 50},
+        {"wait=007", true, 7},
+        {"wait=0", true, 0},
+        {"WAIT=5", true, 5},
+        {" \twait\t = 5 ", true, 5},
+        {"wait=\"5\"", true, 5},
+        {"wait=5;x=y", true, 5},
+        {"wait=5 ; x", true, 5},
+        {"respond-async, wait=5", true, 5},
+        {"respond-async,wait=5, handling=lenient", true, 5},
+        {"wait=5, wait=9", true, 5},
+        {"wait=x, wait=9", true, 0},
+        {", ,wait=5", true, 5},
+        {"a=\"b,wait=1\", wait=5", true, 5},
+        {"a=\"b\\\",wait=1\", wait=5", true, 5},
+        {"a;wait=1, wait=5", true, 5},
+        {"wait", true, 0},
+        {"wait=", true, 0},
+        {"wait=\"\"", true, 0},
+        {"wait=\"", true, 0},
+        {"wait=\"5", true, 0},
+        {"wait=-1", true, 0},
+        {"wait=+1", true, 0},
+        {"wait=1.5", true, 0},
+        {"wait=5s", true, 0},
+        {"wait=9x9", true, 0},
+        {"wait=5 5", true, 0},
+        {"wait=5=6", true, 0},
+        {"", false, 0},
+        {",", false, 0},
+        {"=5", false, 0},
+        {"waits=5", false, 0},
+        {"await=5", false, 0},
+        {"respond-async; wait=5", false, 0},
+        {"a=\"wait=5", false, 0},
+        {"a=\"\\", false, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int wait_s = -1;
+
+        if (hfd_prefer_wait(hfd_slice_of(rows[i].value), &wait_s) != rows[i].there ||
+            wait_s != rows[i].wait_s)
+            fail_msg("%s: %d", rows[i].value, wait_s);
+    }
+}
+
+/* `wait` of a feed is a duration. */
+static void waits_are_bounded(void **state)
+{
+    static const char *const wrong[] = {"", "5", "51s", "50001ms", "-1s", "x", "1h"};
+    struct hfd_err err;
+    int64_t us;
+
+    (void)state;
+    assert_int_equal(hfd_query_wait(HFD_SLICE("50s"), &us, &err), HFD_OK);
+    assert_int_equal(us, 50 * HFD_US_PER_S);
+    assert_int_equal(hfd_query_wait(HFD_SLICE("500ms"), &us, &err), HFD_OK);
+    assert_int_equal(us, HFD_US_PER_S / 2);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_int_equal(hfd_query_wait(hfd_slice_of(wrong[i]), &us, &err), HFD_INVALID);
+        assert_string_equal(err.field, "wait");
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(preferences_are_found),         cmocka_unit_test(waits_are_bounded),
         cmocka_unit_test(parameters_are_decoded),        cmocka_unit_test(numbers_are_bounded),
         cmocka_unit_test(fields_project_items),          cmocka_unit_test(fields_are_whole_or_fail),
         cmocka_unit_test(unknown_fields_are_named),      cmocka_unit_test(many_fields_are_refused),

@@ -49,14 +49,14 @@ bool hfd_row_stamps_commit(struct hfd_row_stamps *stamps)
     return touched;
 }
 
-struct hfd_store_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid)
+struct hfd_row_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid)
 {
-    return (struct hfd_store_mark){hash(guresid) % HFD_STAMP_SLOTS, atomic_load(&stamps->committed),
-                                   atomic_load(&stamps->others)};
+    return (struct hfd_row_mark){hash(guresid) % HFD_STAMP_SLOTS, atomic_load(&stamps->committed),
+                                 atomic_load(&stamps->others)};
 }
 
 /* A commit that is on its way does not count: nothing could be read yet. */
-bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_store_mark *mark)
+bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_row_mark *mark)
 {
     const int64_t changed = atomic_load(&stamps->changed[mark->slot]);
 

@@ -15,7 +15,6 @@
 #include <stdatomic.h>
 
 #include "store/rows_resource.h"
-#include "store/store.h"
 
 #define HFD_STAMP_SLOTS 4096u
 
@@ -33,9 +32,19 @@ void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid);
 bool hfd_row_stamps_commit(struct hfd_row_stamps *stamps);
 /** Gives the number of the last commit. Ask before a snapshot begins. Thread: any. */
 int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps);
-/** hfd_store_mark and hfd_store_changed. Thread: any. */
-struct hfd_store_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid);
-bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_store_mark *mark);
+
+/** A moment, for one driver resource: changes behind it can be told. */
+struct hfd_row_mark {
+    size_t slot;
+    int64_t own, others; /* how often this server, and others, had committed */
+};
+/** Gives the present moment. @param guresid  empty = the feed of all. Thread: any. */
+struct hfd_row_mark hfd_row_stamps_mark(const struct hfd_row_stamps *stamps, hfd_slice guresid);
+/**
+ * Returns true if the rows may have changed since. Cheap, and misses no commit of this server.
+ * Others count once `others` rises. Thread: any.
+ */
+bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hfd_row_mark *mark);
 
 struct hfd_row_cache;
 

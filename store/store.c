@@ -637,19 +637,9 @@ void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *c
 
 /* ---- changes ---- */
 
-struct hfd_store_mark hfd_store_mark(const struct hfd_store *store, hfd_slice guresid)
+struct hfd_row_stamps *hfd_store_stamps(struct hfd_store *store)
 {
-    return hfd_row_stamps_mark(&store->writer.stamps, guresid);
-}
-
-bool hfd_store_changed(const struct hfd_store *store, const struct hfd_store_mark *mark)
-{
-    return hfd_row_stamps_changed(&store->writer.stamps, mark);
-}
-
-void hfd_store_heard(struct hfd_store *store)
-{
-    atomic_fetch_add(&store->writer.stamps.others, 1);
+    return &store->writer.stamps;
 }
 
 void hfd_store_on_change(struct hfd_store *store, void (*fn)(void *ctx), void *ctx)

@@ -158,20 +158,9 @@ void hfd_store_break(struct hfd_store *store, const struct hfd_err *why);
  */
 void hfd_store_on_broken(struct hfd_store *store, void (*fn)(void *ctx), void *ctx);
 
-/** A moment, for one driver resource: changes behind it can be told. */
-struct hfd_store_mark {
-    size_t slot;
-    int64_t own, others; /* how often this server, and others, had committed */
-};
-/** Gives the present moment. @param guresid  empty = the feed of all resources */
-struct hfd_store_mark hfd_store_mark(const struct hfd_store *store, hfd_slice guresid);
-/**
- * Returns true if the rows of the resource may have changed since. It is cheap, and never misses a
- * commit of this server. Those of others count after hfd_store_heard. Thread: any.
- */
-bool hfd_store_changed(const struct hfd_store *store, const struct hfd_store_mark *mark);
-/** Others that share the database may have committed. Thread: any. */
-void hfd_store_heard(struct hfd_store *store);
+struct hfd_row_stamps;
+/** Gives what tells of changes of driver resources (row_cache.h). It lives as long as the store. */
+struct hfd_row_stamps *hfd_store_stamps(struct hfd_store *store);
 /**
  * Sets a function that is called after each commit that changed driver resources. It is quick, and
  * does not use the store. Call this before work is queued. Thread of fn: writer.

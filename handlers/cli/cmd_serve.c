@@ -29,6 +29,7 @@
 #include "handlers/http/server.h"
 #include "handlers/web/web.h"
 #include "store/migrate.h"
+#include "store/row_cache.h"
 #include "store/sqlite/folder.h"
 #include "store/store.h"
 
@@ -401,7 +402,7 @@ static void on_news(void *ctx)
 {
     struct serve *s = ctx;
 
-    hfd_store_heard(s->store);
+    atomic_fetch_add(&hfd_store_stamps(s->store)->others, 1);
     hfd_bell_ring(&s->bell);
 }
 

@@ -256,7 +256,7 @@ static void on_peeked_again(struct hfd_exchange *x, void *arg, hfd_rc rc, const 
     }
     if (!cmd->doc.decided)
         ask_anew(cmd);
-    else if (!is_news(&cmd->doc, &cmd->held->first) && hfd_hold_wait(&cmd->held->hold))
+    else if (!is_news(&cmd->doc, &cmd->held->first) && hfd_hold_on(&cmd->held->hold))
         return;
     answer(x, cmd);
 }
@@ -284,14 +284,13 @@ static bool hold(struct hfd_exchange *x, struct command *cmd)
     cmd->held = hfd_arena_alloc(cmd->call.mem, sizeof(*cmd->held));
     if (cmd->held == NULL)
         return false;
-    *cmd->held = (struct held){.hold = {.x = x,
-                                        .guresid = cmd->call.guresid,
+    *cmd->held = (struct held){.hold = {.guresid = cmd->call.guresid,
                                         .wait_us = wait_s * HFD_US_PER_S,
                                         .prefer_s = wait_s,
                                         .again = peek_again,
                                         .arg = cmd},
                                .first = cmd->doc};
-    return hfd_hold_begin(&cmd->held->hold);
+    return hfd_hold_begin(&cmd->held->hold, x);
 }
 
 static void on_written(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)

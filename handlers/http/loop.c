@@ -522,8 +522,8 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     h2o_linklist_init_anchor(&loop->conns);
     h2o_linklist_init_anchor(&loop->rearm);
     h2o_linklist_init_anchor(&loop->later);
-    h2o_linklist_init_anchor(&loop->holds.waiting);
-    loop->holds.due_us = INT64_MAX;
+    h2o_linklist_init_anchor(&loop->waiters.list);
+    loop->waiters.due_us = INT64_MAX;
     h2o_context_init(&loop->ctx, h2o_evloop_create(), &s->conf);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = s->conf.hosts};
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, hfd_exchange_on_finished);
@@ -589,9 +589,7 @@ static void begin_drain(struct hfd_loop *loop, int64_t now_us)
     loop->drain_until_us =
         now_us + (ops_only ? OPS_DRAIN_US : loop->server->limits.drain_timeout_us);
     close_listener(&loop->listeners[drained(loop)]);
-    if (loop->watch != NULL)
-        hfd_watch_room_drain(loop->watch);
-    hfd_holds_drain(loop);
+    hfd_waiters_drain(loop);
     /*
      * Sends "Connection: close" from now on. h2o_context_request_shutdown would also start timers
      * of HTTP/2.
@@ -633,7 +631,7 @@ static void sweep(struct hfd_loop *loop, int64_t now_us)
     conn_sweep(loop, now_us);
     if (loop->watch != NULL)
         hfd_watch_room_sweep(loop->watch, now_us);
-    hfd_holds_sweep(loop);
+    hfd_waiters_sweep(loop, now_us);
     for (unsigned i = 0; i < HFD_LISTENER_COUNT; i++)
         resume_listener(&loop->listeners[i]);
 }
@@ -665,14 +663,14 @@ static void loop_run(struct hfd_loop *loop)
         wait_us = hfd_delayed_reply_wait_us(loop, wait_us);
         if (loop->watch != NULL)
             wait_us = hfd_watch_room_wait_us(loop->watch, hfd_loop_mono_us(loop), wait_us);
-        wait_us = hfd_holds_wait_us(loop, hfd_loop_mono_us(loop), wait_us);
+        wait_us = hfd_waiters_wait_us(loop, hfd_loop_mono_us(loop), wait_us);
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         now_us = hfd_loop_mono_us(loop);
         hfd_delayed_reply_run(loop, now_us);
         if (loop->watch != NULL)
             hfd_watch_room_run(loop->watch, now_us);
-        hfd_holds_run(loop, now_us);
+        hfd_waiters_run(loop, now_us);
         hfd_conn_rearm_all(loop);
         make_room(loop, now_us);
         if (now_us - loop->swept_us >= SWEEP_US)

@@ -6,6 +6,7 @@
 #define HFD_HTTP_LOOP_H
 
 #include "handlers/http/http.h"
+#include "store/row_cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,13 +59,13 @@ struct hfd_server {
     struct hfd_loop *loops;
 };
 
-/* Answers that a loop holds: hold.h. */
-struct hfd_holds {
-    h2o_linklist_t waiting;     /* struct hfd_hold.link */
-    int64_t due_us;             /* mono: none ends before */
-    int64_t checked_us;         /* mono: the last check of the callers */
-    struct hfd_store_mark seen; /* at the last look for changes */
-    bool added;                 /* one was added since */
+/* Requests of a loop that wait: hold.h. */
+struct hfd_waiters {
+    h2o_linklist_t list;      /* struct hfd_waiter.link */
+    int64_t due_us;           /* mono: none ends before */
+    int64_t checked_us;       /* mono: the last check of the callers */
+    struct hfd_row_mark seen; /* at the last look for changes */
+    bool added;               /* a held answer was added since */
 };
 
 struct hfd_loop_listener {
@@ -102,9 +103,9 @@ struct hfd_loop {
     struct hfd_guard_view guard_view;
     atomic_uint senders;             /* any thread: threads inside hfd_loop_send */
     struct hfd_store_reader *reader; /* NULL without a store */
-    struct hfd_watch_room *watch;    /* those that wait for events; NULL without a store */
-    struct hfd_holds holds;
-    atomic_size_t watchers; /* any thread: places that are taken in both */
+    struct hfd_watch_room *watch;    /* what is new, for those that watch; NULL without a store */
+    struct hfd_waiters waiters;
+    atomic_size_t watchers; /* any thread: places that they have */
 
     struct hfd_loop_listener listeners[HFD_LISTENER_COUNT];
     h2o_linklist_t conns; /* struct hfd_conn.link */

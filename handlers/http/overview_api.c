@@ -707,11 +707,10 @@ static bool hold_events(struct hfd_exchange *x, struct command *cmd)
         hfd_exchange_request(x)->method == HFD_METHOD_HEAD)
         return false;
     if (cmd->is_held)
-        return hfd_hold_wait(&cmd->hold);
+        return hfd_hold_on(&cmd->hold);
     cmd->is_held = true;
-    cmd->hold =
-        (struct hfd_hold){.x = x, .wait_us = cmd->after.wait_us, .again = read_events, .arg = cmd};
-    if (!hfd_hold_begin(&cmd->hold))
+    cmd->hold = (struct hfd_hold){.wait_us = cmd->after.wait_us, .again = read_events, .arg = cmd};
+    if (!hfd_hold_begin(&cmd->hold, x))
         hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"), &err);
     return true;
 }

@@ -18,7 +18,6 @@
 #define SIZE_MAX_ITEMS 500
 #define QUIET_US (15 * HFD_US_PER_S) /* of a stream, until it has a comment */
 #define RETRY_MS 2000                /* a client of a stream connects again after this */
-#define CHECK_US (HFD_US_PER_S / 2)  /* between two checks of the callers */
 #define PAGE_ROWS 500                /* of one read */
 #define PAGES_MAX 20                 /* of one job, when its filter leaves nothing */
 #define BODY_MAX_BYTES ((size_t)4 * 1024 * 1024)
@@ -29,23 +28,21 @@
 
 /* One request. In the memory of its exchange. */
 struct watcher {
-    h2o_linklist_t link; /* in room->waiting */
+    struct hfd_waiter waiter;
     struct hfd_watch_room *room;
     struct hfd_exchange *x;
     struct hfd_event_filter filter;
     size_t size;
     bool stream;
-    bool from_now;    /* without a cursor: it begins with the newest event */
-    bool counted;     /* it has a place among watchers */
-    bool begun;       /* stream: its head is sent */
-    bool behind;      /* it reads for itself at the next sweep */
-    bool tried;       /* its last read was for that, and found nothing */
-    bool drained;     /* stream: its last piece is on its way */
-    int64_t after;    /* the cursor */
-    int64_t said;     /* stream: the cursor that its client knows; -1 = none */
-    int64_t until_us; /* mono: long poll */
-    int64_t said_us;  /* mono: stream: when it had its last piece */
-    unsigned rings;   /* of the bell, before its last read */
+    bool from_now;   /* without a cursor: it begins with the newest event */
+    bool begun;      /* stream: its head is sent */
+    bool behind;     /* it reads for itself at the next sweep */
+    bool tried;      /* its last read was for that, and found nothing */
+    bool drained;    /* stream: its last piece is on its way */
+    int64_t after;   /* the cursor */
+    int64_t said;    /* stream: the cursor that its client knows; -1 = none */
+    int64_t said_us; /* mono: stream: when it had its last piece */
+    unsigned rings;  /* of the bell, before its last read */
     /* A read sets these. */
     size_t count;
     int64_t next;
@@ -60,13 +57,10 @@ struct news {
 
 struct hfd_watch_room {
     struct hfd_loop *loop;
-    struct hfd_bell *bell; /* NULL = nothing rings: watchers look each second */
-    h2o_linklist_t waiting;
-    int64_t due_us;                   /* mono: no long poll ends before; INT64_MAX = none waits */
-    int64_t checked_us;               /* mono: the last check of the callers */
+    struct hfd_bell *bell;            /* NULL = nothing rings: watchers look each second */
+    size_t watching;                  /* watchers with a place */
     int64_t again_us, again_until_us; /* mono: the next read of a shared store without a bell */
     bool shared;
-    bool draining;
     /* The read. */
     struct hfd_job job;
     struct hfd_sink sink;
@@ -82,17 +76,6 @@ struct hfd_watch_room {
 static unsigned rings_of(const struct hfd_watch_room *room)
 {
     return room->bell != NULL ? atomic_load(&room->bell->rings) : 0;
-}
-
-/* The exchange ends. */
-static void on_end(void *arg)
-{
-    struct watcher *w = arg;
-
-    if (h2o_linklist_is_linked(&w->link))
-        h2o_linklist_unlink(&w->link);
-    if (w->counted)
-        hfd_place_give(w->x);
 }
 
 /* ---- documents ---- */
@@ -196,23 +179,15 @@ static void read_own(struct watcher *w)
 
 /* ---- answers ---- */
 
-/* Takes a watcher that waits off the list, and goes on with it. May free it. */
-static void go_on(struct watcher *w, void (*fn)(struct watcher *w))
+static struct watcher *watcher_of(struct hfd_waiter *w)
 {
-    struct hfd_exchange *x = w->x;
-
-    h2o_linklist_unlink(&w->link);
-    x->refs++;
-    hfd_exchange_enter(x);
-    hfd_exchange_go_on(x);
-    fn(w);
-    hfd_exchange_enter(NULL);
-    hfd_exchange_unref(x);
+    return HFD_CONTAINER_OF(w, struct watcher, waiter);
 }
 
 /* Ends a long poll with the items of its body. */
-static void answer(struct watcher *w)
+static void answer(struct hfd_waiter *waiter)
 {
+    struct watcher *w = watcher_of(waiter);
     struct hfd_buf *b = &w->x->body;
     struct hfd_err err;
 
@@ -226,8 +201,9 @@ static void answer(struct watcher *w)
 }
 
 /* Sends the body of a stream. */
-static void send_piece(struct watcher *w)
+static void send_piece(struct hfd_waiter *waiter)
 {
+    struct watcher *w = watcher_of(waiter);
     struct hfd_buf *b = &w->x->body;
 
     if (w->after != w->said && w->count == 0)
@@ -244,16 +220,18 @@ static void end_stream(struct watcher *w)
     w->drained = true;
     w->count = 0;
     hfd_buf_lit(new_body(w), "event: end\ndata: {}\n\n");
-    send_piece(w);
+    send_piece(&w->waiter);
 }
 
-static void finish(struct watcher *w)
+static void finish(struct hfd_waiter *waiter)
 {
+    struct watcher *w = watcher_of(waiter);
+
     if (w->stream) {
         end_stream(w);
     } else {
         (void)new_body(w);
-        answer(w);
+        answer(&w->waiter);
     }
 }
 
@@ -276,13 +254,12 @@ static void look(struct hfd_watch_room *room);
 static void wait_more(struct watcher *w)
 {
     struct hfd_watch_room *room = w->room;
-    const int64_t now_us = hfd_loop_mono_us(room->loop);
 
-    if (room->draining || (!w->stream && now_us >= w->until_us)) {
-        finish(w);
+    if (room->loop->draining || hfd_loop_mono_us(room->loop) >= w->waiter.until_us) {
+        finish(&w->waiter);
         return;
     }
-    if (h2o_linklist_is_empty(&room->waiting) && !room->out && w->after > room->to)
+    if (room->watching == 1 && !room->out && w->after > room->to)
         room->to = w->after; /* it is alone: what is before its cursor is of no use */
     w->behind = w->after < room->to;
     if (w->behind && !w->tried) {
@@ -290,10 +267,7 @@ static void wait_more(struct watcher *w)
         read_own(w);
         return;
     }
-    hfd_exchange_hold(w->x);
-    h2o_linklist_insert(&room->waiting, &w->link);
-    if (!w->stream && w->until_us < room->due_us)
-        room->due_us = w->until_us;
+    hfd_waiter_hold(&w->waiter);
     if (w->rings != rings_of(room))
         room->loop->again = true;
 }
@@ -331,11 +305,11 @@ static void on_read(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct h
     w->after = w->next;
     if (w->stream && !w->begun) {
         begin_stream(w);
-        send_piece(w);
+        send_piece(&w->waiter);
     } else if (w->count > 0 && w->stream) {
-        send_piece(w);
+        send_piece(&w->waiter);
     } else if (w->count > 0) {
-        answer(w);
+        answer(&w->waiter);
     } else {
         wait_more(w);
     }
@@ -406,18 +380,21 @@ static void tell(struct watcher *w, const struct news *news)
         w->after = after;
     if (w->count == 0)
         return;
-    go_on(w, w->stream ? send_piece : answer);
+    hfd_waiter_go_on(&w->waiter, w->stream ? send_piece : answer);
 }
+
+static bool is_watcher(struct hfd_waiter *waiter);
 
 static void tell_all(struct hfd_watch_room *room)
 {
-    h2o_linklist_t *at, *next;
+    h2o_linklist_t *const all = &room->loop->waiters.list, *at, *next;
 
-    for (at = room->waiting.next; at != &room->waiting; at = next) {
-        struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
+    for (at = all->next; at != all; at = next) {
+        struct hfd_waiter *waiter = HFD_CONTAINER_OF(at, struct hfd_waiter, link);
+        struct watcher *w = watcher_of(waiter);
 
         next = at->next;
-        if (!w->behind && w->after >= room->from)
+        if (is_watcher(waiter) && !w->behind && w->after >= room->from)
             tell(w, &room->news);
     }
 }
@@ -482,9 +459,7 @@ hfd_rc hfd_watch_room_open(struct hfd_loop *loop, struct hfd_watch_room **out, s
     room->loop = loop;
     room->bell = loop->server->app->bell;
     room->shared = loop->server->app->keeper != NULL;
-    room->due_us = INT64_MAX;
     room->sink.post = post_looked;
-    h2o_linklist_init_anchor(&room->waiting);
     hfd_arena_init(&room->mem, READ_MAX_BYTES);
     h2o_multithread_register_receiver(loop->ctx.queue, &room->receiver, on_looked);
     return HFD_OK;
@@ -494,7 +469,7 @@ void hfd_watch_room_close(struct hfd_watch_room *room)
 {
     if (room == NULL)
         return;
-    HFD_ASSERT(!room->out && h2o_linklist_is_empty(&room->waiting));
+    HFD_ASSERT(!room->out && room->watching == 0);
     h2o_multithread_unregister_receiver(room->loop->ctx.queue, &room->receiver);
     hfd_arena_fini(&room->mem);
     free(room);
@@ -505,80 +480,22 @@ bool hfd_watch_room_is_busy(const struct hfd_watch_room *room)
     return room->out;
 }
 
-typedef bool pick_fn(const struct watcher *w, int64_t now_us);
-
-static bool is_behind(const struct watcher *w, int64_t now_us)
+static void end_watch(struct hfd_waiter *waiter)
 {
-    (void)now_us;
-    return w->behind;
+    watcher_of(waiter)->room->watching--;
 }
 
-static bool is_over(const struct watcher *w, int64_t now_us)
+static const struct hfd_waiter_kind watch_kind = {finish, end_watch};
+
+static bool is_watcher(struct hfd_waiter *waiter)
 {
-    return !w->stream && now_us >= w->until_us;
-}
-
-static bool is_any(const struct watcher *w, int64_t now_us)
-{
-    (void)w;
-    (void)now_us;
-    return true;
-}
-
-static void for_each(struct hfd_watch_room *room, int64_t now_us, pick_fn *pick,
-                     void (*fn)(struct watcher *w))
-{
-    h2o_linklist_t *at, *next;
-
-    for (at = room->waiting.next; at != &room->waiting; at = next) {
-        struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
-
-        next = at->next;
-        if (!pick(w, now_us))
-            continue;
-        go_on(w, fn);
-    }
-}
-
-static void end_late(struct hfd_watch_room *room, int64_t now_us)
-{
-    if (now_us < room->due_us)
-        return;
-    for_each(room, now_us, is_over, finish);
-    room->due_us = INT64_MAX;
-    for (h2o_linklist_t *at = room->waiting.next; at != &room->waiting; at = at->next) {
-        const struct watcher *w = HFD_CONTAINER_OF(at, struct watcher, link);
-
-        if (!w->stream && w->until_us < room->due_us)
-            room->due_us = w->until_us;
-    }
-}
-
-static bool is_revoked(const struct watcher *w, int64_t now_us)
-{
-    (void)now_us;
-    return !hfd_access_lasts(w->x);
-}
-
-static void refuse(struct watcher *w)
-{
-    struct hfd_err err;
-
-    if (w->stream)
-        end_stream(w);
-    else
-        hfd_exchange_fail(w->x, hfd_fail(&err, HFD_UNAUTHORIZED, "the token is not valid any more"),
-                          &err);
+    return waiter->kind == &watch_kind;
 }
 
 void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us)
 {
-    if (h2o_linklist_is_empty(&room->waiting))
+    if (room->watching == 0)
         return;
-    if (now_us - room->checked_us >= CHECK_US) {
-        room->checked_us = now_us;
-        for_each(room, now_us, is_revoked, refuse);
-    }
     if (room->rings != rings_of(room)) {
         room->again_us = now_us + AGAIN_US;
         room->again_until_us = now_us + AGAIN_FOR_US;
@@ -587,56 +504,52 @@ void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us)
         room->again_us = now_us + AGAIN_US;
         look(room);
     }
-    end_late(room, now_us);
 }
 
-/* A caller that has gone finds the end of its answer; h2o finds that it has gone. */
-static bool is_unwanted(const struct watcher *w, int64_t now_us)
+static bool is_behind(struct hfd_waiter *waiter, int64_t now_us)
 {
     (void)now_us;
-    return !hfd_exchange_is_wanted(w->x);
+    return is_watcher(waiter) && watcher_of(waiter)->behind;
 }
 
-static bool is_quiet(const struct watcher *w, int64_t now_us)
+static bool is_quiet(struct hfd_waiter *waiter, int64_t now_us)
 {
-    return w->stream && now_us - w->said_us >= QUIET_US;
+    const struct watcher *w = watcher_of(waiter);
+
+    return is_watcher(waiter) && w->stream && now_us - w->said_us >= QUIET_US;
 }
 
-static void comment(struct watcher *w)
+static void catch_up(struct hfd_waiter *waiter)
 {
+    read_own(watcher_of(waiter));
+}
+
+static void comment(struct hfd_waiter *waiter)
+{
+    struct watcher *w = watcher_of(waiter);
+
     w->count = 0;
     hfd_buf_lit(new_body(w), ":\n\n");
-    send_piece(w);
+    send_piece(waiter);
 }
 
 void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us)
 {
-    if (h2o_linklist_is_empty(&room->waiting))
+    if (room->watching == 0)
         return;
-    for_each(room, now_us, is_unwanted, finish);
-    for_each(room, now_us, is_behind, read_own);
-    for_each(room, now_us, is_quiet, comment);
+    hfd_waiters_go_on(room->loop, now_us, is_behind, catch_up);
+    hfd_waiters_go_on(room->loop, now_us, is_quiet, comment);
     if (room->shared || room->bell == NULL) /* a signal may be lost */
         look(room);
 }
 
-void hfd_watch_room_drain(struct hfd_watch_room *room)
-{
-    room->draining = true;
-    for_each(room, 0, is_any, finish);
-}
-
 int64_t hfd_watch_room_wait_us(struct hfd_watch_room *room, int64_t now_us, int64_t max_us)
 {
-    const int64_t check_us = room->checked_us + CHECK_US;
-    int64_t at_us = room->due_us < check_us ? room->due_us : check_us;
+    const int64_t left_us = room->again_us + 999 - now_us; /* to whole milliseconds */
 
-    if (h2o_linklist_is_empty(&room->waiting))
+    if (room->watching == 0 || !room->shared || now_us >= room->again_until_us)
         return max_us;
-    if (room->shared && now_us < room->again_until_us && room->again_us < at_us)
-        at_us = room->again_us;
-    at_us += 999 - now_us; /* to whole milliseconds */
-    return at_us < 0 ? 0 : at_us < max_us ? at_us : max_us;
+    return left_us < 0 ? 0 : left_us < max_us ? left_us : max_us;
 }
 
 /* ---- the request ---- */
@@ -646,7 +559,7 @@ static hfd_rc take_wait(struct watcher *w, hfd_slice value, struct hfd_err *err)
     int64_t wait_us = 0;
     const hfd_rc rc = hfd_query_wait(value, &wait_us, err);
 
-    w->until_us = hfd_loop_mono_us(w->room->loop) + wait_us;
+    w->waiter.until_us = hfd_loop_mono_us(w->room->loop) + wait_us;
     return rc;
 }
 
@@ -747,7 +660,7 @@ static hfd_rc read_request(struct watcher *w, struct hfd_err *err)
     w->stream = rc == HFD_OK && wants_stream(accept);
     if (hfd_exchange_request(w->x)->method == HFD_METHOD_HEAD) {
         w->stream = false;
-        w->until_us = 0;
+        w->waiter.until_us = 0;
     }
     /* A stream that connects again asks with its first URL, and says how far it came. */
     if (rc == HFD_OK && w->stream)
@@ -766,18 +679,26 @@ void hfd_watch_api(struct hfd_exchange *x)
         hfd_exchange_fail(x, hfd_fail_nomem(&err, "answer a request"), &err);
         return;
     }
-    *w = (struct watcher){
-        .room = x->loop->watch, .x = x, .size = SIZE_DEFAULT, .from_now = true, .said = -1};
+    *w = (struct watcher){.waiter = {.kind = &watch_kind, .x = x},
+                          .room = x->loop->watch,
+                          .x = x,
+                          .size = SIZE_DEFAULT,
+                          .from_now = true,
+                          .said = -1};
     rc = read_request(w, &err);
     if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, &err);
         return;
     }
-    hfd_exchange_at_end(x, on_end, w);
-    w->counted = (w->stream || w->until_us > 0) && hfd_place_take(x);
-    if ((w->stream || w->until_us > 0) && !w->counted) {
-        hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"), &err);
-        return;
+    if (w->stream)
+        w->waiter.until_us = INT64_MAX;
+    if (w->waiter.until_us > 0) {
+        if (!hfd_waiter_begin(&w->waiter)) {
+            hfd_exchange_fail(x, hfd_fail(&err, HFD_BUSY, "events.watchers_max callers watch"),
+                              &err);
+            return;
+        }
+        w->room->watching++;
     }
     read_own(w);
 }

@@ -25,8 +25,6 @@ void hfd_watch_room_close(struct hfd_watch_room *room);
 void hfd_watch_room_run(struct hfd_watch_room *room, int64_t now_us);
 /** The same once a second: for callers that have gone, and streams that are quiet. */
 void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us);
-/** The loop begins to drain: ends all answers. */
-void hfd_watch_room_drain(struct hfd_watch_room *room);
 /** Returns true while a job is out: the loop must not end. */
 bool hfd_watch_room_is_busy(const struct hfd_watch_room *room);
 /** Returns how long the loop may sleep, at most max_us. */

@@ -34,7 +34,7 @@ struct hfd_move_form hfd_move_tables[] = {
     MOVE(hfd_event_table),           MOVE(hfd_history_table),       MOVE(hfd_history_floor_table),
     MOVE(hfd_tombstone_table),       MOVE(hfd_ended_table),         MOVE(hfd_past_table),
     MOVE(hfd_forecast_table),        MOVE(hfd_token_table),         MOVE(hfd_due_gone_table),
-    MOVE(hfd_due_floor_table),
+    MOVE(hfd_due_floor_table),       MOVE(hfd_outbox_table),
 };
 const size_t hfd_move_tables_count = HFD_COUNT_OF(hfd_move_tables);
 

@@ -3,6 +3,7 @@
 
 #include "store/number.h"
 #include "store/row_io.h"
+#include "store/rows_outbox.h"
 
 #define DUE_COL(type, member) HFD_COL(struct hfd_due_row, type, #member, member)
 
@@ -39,10 +40,13 @@ static struct hfd_query sql_due_raise_floor = {.table = &hfd_due_floor_table, .t
     "INSERT INTO due_floor (one, seq) VALUES (1, ?1)"
     " ON CONFLICT (one) DO UPDATE SET seq = excluded.seq WHERE excluded.seq > due_floor.seq"};
 static struct hfd_query sql_due_keep = {.table = &hfd_due_gone_table, .text = "INSERT INTO @table (@cols) @values"};
-static struct hfd_query sql_due_old = {.table = &hfd_due_gone_table, .text =
-    "SELECT COALESCE(MAX(seq), 0) FROM (SELECT seq FROM due_gone WHERE gone_us < ?1 ORDER BY gone_us LIMIT ?2) AS oldest"};
-static struct hfd_query sql_due_forget = {.table = &hfd_due_gone_table, .text =
-    "DELETE FROM due_gone WHERE gone_us < ?1 AND seq <= ?2"};
+#define OLD "gone_us < ?1 AND (gone_us < ?2 OR seq <=" \
+    " (SELECT COALESCE(MIN(o.seq), 9223372036854775807) FROM outbox_target AS o WHERE o.stream = 0))"
+static struct hfd_query sql_due_old = {.table = &hfd_due_gone_table, .mixed = true, .text =
+    "SELECT COALESCE(MAX(seq), 0) FROM (SELECT seq FROM due_gone WHERE " OLD " ORDER BY gone_us LIMIT ?3) AS oldest"};
+static struct hfd_query sql_due_forget = {.table = &hfd_due_gone_table, .mixed = true, .text =
+    "DELETE FROM due_gone WHERE " OLD " AND seq <= ?3"};
+_Static_assert(HFD_STREAM_RECONCILE == 0, "OLD names it");
 /* clang-format on */
 
 hfd_rc hfd_due_next(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
@@ -68,20 +72,21 @@ hfd_rc hfd_due_keep(struct hfd_txn *tx, const struct hfd_fleet_row *row, int64_t
     return row->due_seq > 0 ? hfd_query_write(tx, &sql_due_keep, &gone, NULL, err) : HFD_OK;
 }
 
-hfd_rc hfd_due_forget(struct hfd_txn *tx, int64_t before_us, int64_t limit, bool *more,
+hfd_rc hfd_due_forget(struct hfd_txn *tx, const struct hfd_due_old *old, bool *more,
                       struct hfd_err *err)
 {
+    const struct hfd_arg before = hfd_arg_i64(old->before_us), held = hfd_arg_i64(old->held_us);
     int64_t seq;
-    hfd_rc rc = hfd_query_number(
-        tx, &sql_due_old, HFD_ARGS(hfd_arg_i64(before_us), hfd_arg_i64(limit)), 0, &seq, err);
+    hfd_rc rc = hfd_query_number(tx, &sql_due_old, HFD_ARGS(before, held, hfd_arg_i64(old->limit)),
+                                 0, &seq, err);
 
     *more = rc == HFD_OK && seq > 0;
     if (!*more)
         return rc;
     rc = hfd_query_run(tx, &sql_due_raise_floor, HFD_ARGS(hfd_arg_i64(seq)), err);
-    return rc == HFD_OK ? hfd_query_run(tx, &sql_due_forget,
-                                        HFD_ARGS(hfd_arg_i64(before_us), hfd_arg_i64(seq)), err)
-                        : rc;
+    return rc == HFD_OK
+               ? hfd_query_run(tx, &sql_due_forget, HFD_ARGS(before, held, hfd_arg_i64(seq)), err)
+               : rc;
 }
 
 /* @param end  of hfd_number_end */

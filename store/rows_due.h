@@ -38,12 +38,18 @@ HFD_MUST_CHECK hfd_rc hfd_due_next(struct hfd_txn *tx, int64_t *out, struct hfd_
 /** Keeps the number of a row that is removed. One that never had a number: nothing. */
 HFD_MUST_CHECK hfd_rc hfd_due_keep(struct hfd_txn *tx, const struct hfd_fleet_row *row,
                                    int64_t gone_us, struct hfd_err *err);
+/** Removed clusters and nodepools that are forgotten. */
+struct hfd_due_old {
+    int64_t before_us; /* removed before this, if all targets of events have it */
+    int64_t held_us;   /* removed before this, whatever they have */
+    int64_t limit;     /* rows at a time */
+};
 /**
- * Forgets what was removed before a time, at most `limit` rows.
+ * Forgets what is old.
  * @param more  some are left
  */
-HFD_MUST_CHECK hfd_rc hfd_due_forget(struct hfd_txn *tx, int64_t before_us, int64_t limit,
-                                     bool *more, struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_due_forget(struct hfd_txn *tx, const struct hfd_due_old *old, bool *more,
+                                     struct hfd_err *err);
 
 /** Gives the number up to which a reader sees all; 0 = nothing was ever due. */
 HFD_MUST_CHECK hfd_rc hfd_due_last(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);

@@ -5,6 +5,7 @@
 #include "driver/base/check.h"
 #include "store/number.h"
 #include "store/row_io.h"
+#include "store/rows_outbox.h"
 #include "store/unit.h"
 
 /* ---- ended instances ---- */
@@ -316,13 +317,20 @@ static hfd_rc bury(struct hfd_txn *tx, const struct hfd_tombstone_row *row, stru
     return rc == HFD_OK ? hfd_tombstone_row_delete(tx, &subject, err) : rc;
 }
 
+static bool is_old(const struct hfd_tombstone_row *row, const struct hfd_tombstone_limits *limits,
+                   int64_t reached)
+{
+    return row->removed_us <= limits->since_us &&
+           (row->seq <= reached || row->removed_us <= limits->held_us);
+}
+
 hfd_rc hfd_tombstone_row_trim(struct hfd_txn *tx, const struct hfd_tombstone_limits *limits,
                               bool *more, struct hfd_err *err)
 {
     const struct hfd_tombstone_row *rows;
     struct hfd_row_list list = {.count = 0};
     struct hfd_arena mem;
-    int64_t count;
+    int64_t count, reached = INT64_MAX;
     size_t taken = 0;
     hfd_rc rc = hfd_query_number(tx, &sql_tombstone_count, HFD_ARGS_NONE, 0, &count, err);
 
@@ -332,8 +340,10 @@ hfd_rc hfd_tombstone_row_trim(struct hfd_txn *tx, const struct hfd_tombstone_lim
     rc =
         hfd_query_all(tx, &sql_tombstone_oldest, HFD_ARGS(hfd_arg_i64(TRIM_MAX)), &mem, &list, err);
     rows = list.rows;
+    if (rc == HFD_OK && list.count > 0 && limits->held_us < limits->since_us)
+        rc = hfd_outbox_row_lowest(tx, HFD_STREAM_STATES, &reached, err);
     while (rc == HFD_OK && taken < list.count &&
-           (count - (int64_t)taken > limits->max || rows[taken].removed_us <= limits->since_us))
+           (count - (int64_t)taken > limits->max || is_old(&rows[taken], limits, reached)))
         rc = bury(tx, &rows[taken++], err);
     hfd_arena_fini(&mem);
     *more = taken == TRIM_MAX;

@@ -118,6 +118,7 @@ struct hfd_tombstone_row {
 struct hfd_tombstone_limits {
     int64_t max;      /* how many */
     int64_t since_us; /* those that are removed later than this */
+    int64_t held_us;  /* those that are removed later than this, and a target of events lacks */
 };
 
 /**

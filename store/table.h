@@ -142,8 +142,8 @@ extern const struct hfd_table hfd_ring_key_table, hfd_fleet_table, hfd_fleet_lab
     hfd_fleet_condition_table, hfd_fleet_count_table, hfd_report_table, hfd_resource_table,
     hfd_part_table, hfd_order_table, hfd_remote_table, hfd_remote_orphan_table, hfd_watch_table,
     hfd_event_table, hfd_history_table, hfd_history_floor_table, hfd_tombstone_table,
-    hfd_due_gone_table, hfd_due_floor_table, hfd_ended_table, hfd_past_table, hfd_forecast_table,
-    hfd_token_table, hfd_replica_table, hfd_lease_table, hfd_settings_table;
+    hfd_due_gone_table, hfd_due_floor_table, hfd_outbox_table, hfd_ended_table, hfd_past_table,
+    hfd_forecast_table, hfd_token_table, hfd_replica_table, hfd_lease_table, hfd_settings_table;
 
 /** Gives the text of a query. @return HFD_OK, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_query_sql(struct hfd_query *query, const char **out, struct hfd_err *err);

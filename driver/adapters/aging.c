@@ -11,6 +11,7 @@
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
 #include "store/rows_due.h"
+#include "store/rows_outbox.h"
 #include "store/rows_report.h"
 #include "store/totals.h"
 
@@ -67,8 +68,10 @@ static hfd_rc settle(struct hfd_txn *tx, struct look *look, struct hfd_err *err)
     if (rc == HFD_OK)
         rc = hfd_tombstone_row_trim(tx, &limits, &look->more, err);
     if (rc == HFD_OK && !look->more)
-        rc = hfd_due_forget(tx, look->now_us - driver->fleet.due_keep_us, FORGET_MAX, &look->more,
-                            err);
+        rc = hfd_due_forget(tx,
+                            &(struct hfd_due_old){look->now_us - driver->fleet.due_keep_us,
+                                                  look->now_us - HFD_OUTBOX_KEEP_US, FORGET_MAX},
+                            &look->more, err);
     return rc;
 }
 

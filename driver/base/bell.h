@@ -1,5 +1,5 @@
 /*
- * A bell: threads that write ring it, and one listener hears. Thread: any.
+ * A bell: threads that write ring it, and listeners hear. Thread: any.
  */
 #ifndef HFD_BASE_BELL_H
 #define HFD_BASE_BELL_H
@@ -8,11 +8,17 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+/** In memory of the listener. */
+struct hfd_bell_listener {
+    void (*hear)(void *ctx); /* under the bell's lock: quick; rings no bell */
+    void *ctx;
+    struct hfd_bell_listener *next; /* the bell's */
+};
+
 struct hfd_bell {
     atomic_uint rings;
     pthread_mutex_t lock;
-    void (*hear)(void *ctx); /* under lock; NULL = nothing listens */
-    void *ctx;
+    struct hfd_bell_listener *first; /* under lock */
 };
 
 #define HFD_BELL_INIT                                                                              \
@@ -20,12 +26,12 @@ struct hfd_bell {
         .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
     }
 
-/** Wakes the listener without a ring: there is news of another kind. */
+/** Wakes the listeners without a ring: there is news of another kind. */
 static inline void hfd_bell_wake(struct hfd_bell *bell)
 {
     (void)pthread_mutex_lock(&bell->lock);
-    if (bell->hear != NULL)
-        bell->hear(bell->ctx);
+    for (const struct hfd_bell_listener *l = bell->first; l != NULL; l = l->next)
+        l->hear(l->ctx);
     (void)pthread_mutex_unlock(&bell->lock);
 }
 
@@ -36,15 +42,24 @@ static inline void hfd_bell_ring(struct hfd_bell *bell)
     hfd_bell_wake(bell);
 }
 
-/**
- * Sets the listener; NULL takes it away, and it does not run after the call.
- * @param hear  quick; rings no bell
- */
-static inline void hfd_bell_listen(struct hfd_bell *bell, void (*hear)(void *ctx), void *ctx)
+/** Has a listener called from now on. It has hear and ctx, and does not move. */
+static inline void hfd_bell_listen(struct hfd_bell *bell, struct hfd_bell_listener *l)
 {
     (void)pthread_mutex_lock(&bell->lock);
-    bell->hear = hear;
-    bell->ctx = ctx;
+    l->next = bell->first;
+    bell->first = l;
+    (void)pthread_mutex_unlock(&bell->lock);
+}
+
+/** Ends that. After the call it does not run. Accepts one that never listened. */
+static inline void hfd_bell_unlisten(struct hfd_bell *bell, const struct hfd_bell_listener *l)
+{
+    (void)pthread_mutex_lock(&bell->lock);
+    for (struct hfd_bell_listener **at = &bell->first; *at != NULL; at = &(*at)->next)
+        if (*at == l) {
+            *at = l->next;
+            break;
+        }
     (void)pthread_mutex_unlock(&bell->lock);
 }
 

@@ -22,6 +22,10 @@ struct hfd_series;
     X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds",     "",          "method,route",      "Time from the request head to the answer.") \
     X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",                  "",          "",                  "Open connections.")       \
     X(WATCHERS,           GAUGE,     "hfd_event_watchers",                    "",          "",                  "Callers that wait for events.")          \
+    X(EVENTS_SENT,        COUNTER,   "hfd_events_sent_total",                 "",          "target,stream",     "Events that a webhook or broker has taken.") \
+    X(EVENTS_FAILED,      COUNTER,   "hfd_events_failed_total",               "",          "target,stream",     "Attempts to send an event that failed.") \
+    X(EVENTS_DROPPED,     COUNTER,   "hfd_events_dropped_total",              "",          "target,stream",     "Events that are not tried any more, as their target has refused them for 72 hours.") \
+    X(EVENTS_OLDEST,      GAUGE,     "hfd_events_oldest_unsent_seconds",      "",          "target",            "Age of the oldest event that a target lacks; 0 if it has all, and on replicas that do not lead.") \
     X(HTTP_INFLIGHT,      GAUGE,     "hfd_http_requests_in_flight",           "",          "",                  "Requests in progress.") \
     X(HTTP_REFUSED,       COUNTER,   "hfd_http_refused_total",                "",          "reason",            "Requests and connections refused before routing, by reason.") \
     X(AUTH_REFUSED,       COUNTER,   "hfd_auth_refused_total",                "",          "reason",            "Calls refused with 401, 403 (scope, adapter, reserved) or 503 (no_keys), by reason.") \

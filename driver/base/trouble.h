@@ -19,6 +19,7 @@
     X(STRANGER,   "adapter_not_required", "ADAPTER NOT REQUIRED",          "hyperfleetdriveradapternotrequired") \
     X(REPLICA,    "replica",            "REPLICAS DIFFER",                 "hyperfleetdriverreplicasmissing")   \
     X(CERTIFICATE,"certificate",        "CERTIFICATE EXPIRES",             "hyperfleetdrivercertificateexpiressoon") \
+    X(TARGET,     "events_target",      "EVENTS NOT TAKEN",                "hyperfleetdrivereventsunsent")      \
     X(SEALING,    "sealing",            "SECRETS NOT RESEALED",            "hyperfleetdriversealingpending")
 /* clang-format on */
 

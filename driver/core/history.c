@@ -187,6 +187,46 @@ hfd_rc hfd_history_read_cluster(const struct hfd_ctx *c, hfd_slice id,
     return rc == HFD_OK ? read_entries(c, &subject, out) : rc;
 }
 
+/* ---- documents ---- */
+
+/* Adds a member; without a value it is null. */
+static void add_text(struct hfd_buf *b, const char *lead, hfd_slice text)
+{
+    if (text.len > 0)
+        hfd_buf_member_str(b, lead, text);
+    else
+        hfd_buf_addf(b, "%snull", lead);
+}
+
+void hfd_history_format(struct hfd_buf *b, const struct hfd_history_row *row)
+{
+    if (row->at_us != 0)
+        hfd_buf_member_time(b, ",\"time\":", row->at_us);
+    else
+        hfd_buf_lit(b, ",\"time\":null");
+    add_text(b, ",\"event\":", row->what);
+    add_text(b, ",\"from\":", hfd_slice_of(hfd_state_name(hfd_state_known(row->from))));
+    add_text(b, ",\"to\":", hfd_slice_of(hfd_state_name(hfd_state_known(row->to))));
+    hfd_buf_addf(b, ",\"instance\":\"%lld\"", (long long)row->instance);
+    add_text(b, ",\"incarnation\":", row->incarnation);
+    if (row->generation != 0)
+        hfd_buf_addf(b, ",\"generation\":%lld", (long long)row->generation);
+    else
+        hfd_buf_lit(b, ",\"generation\":null");
+    add_text(b, ",\"message\":", row->text);
+}
+
+void hfd_feed_entry_format(struct hfd_buf *b, const struct hfd_feed_entry *entry)
+{
+    hfd_buf_addf(b, "{\"id\":\"%lld\"", (long long)entry->row.seq);
+    add_text(b, ",\"resource\":", entry->row.id);
+    add_text(b, ",\"type\":", entry->type);
+    add_text(b, ",\"name\":", entry->name);
+    add_text(b, ",\"cluster_id\":", entry->cluster_id);
+    hfd_history_format(b, &entry->row);
+    hfd_buf_addc(b, '}');
+}
+
 /* ---- feed ---- */
 
 #define HFD_FEED_SIZE_MAX 500

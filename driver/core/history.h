@@ -104,6 +104,11 @@ struct hfd_feed {
     bool complete; /* no entry between `after` and the first item was removed */
 };
 
+/** Adds the members of an entry behind its id, as API documents have them. */
+void hfd_history_format(struct hfd_buf *b, const struct hfd_history_row *row);
+/** Adds an item of the feed, as a JSON object. */
+void hfd_feed_entry_format(struct hfd_buf *b, const struct hfd_feed_entry *entry);
+
 /** Reads a page of the feed. */
 HFD_MUST_CHECK hfd_rc hfd_feed_read(const struct hfd_ctx *c, const struct hfd_feed_query *q,
                                     struct hfd_feed *out);

@@ -5,8 +5,6 @@
 #include "driver/base/jsonx.h"
 #include "driver/fleet/fleet.h"
 
-#define ID_LEN 36
-
 /* FNV-1a. */
 static uint64_t hash_of(hfd_slice text)
 {
@@ -18,14 +16,14 @@ static uint64_t hash_of(hfd_slice text)
 }
 
 /* 48 bits of milliseconds; 12 of the resource; 53 of the number, and 9 more of the resource. */
-static void event_id(const struct hfd_due_row *row, char out[ID_LEN + 1])
+void hfd_event_id(const struct hfd_event_key *key, char out[HFD_EVENT_ID_LEN + 1])
 {
-    const uint64_t hash = hash_of(row->id), ms = (uint64_t)(row->at_us / 1000);
+    const uint64_t hash = hash_of(key->subject), ms = (uint64_t)(key->at_us / 1000);
     const uint64_t tail = UINT64_C(2) << 62 |
-                          ((uint64_t)row->seq << 9 & UINT64_C(0x3fffffffffffffff)) |
+                          ((uint64_t)key->seq << 9 & UINT64_C(0x3fffffffffffffff)) |
                           (hash >> 12 & 0x1ff);
 
-    (void)snprintf(out, ID_LEN + 1, "%08x-%04x-7%03x-%04x-%012llx",
+    (void)snprintf(out, HFD_EVENT_ID_LEN + 1, "%08x-%04x-7%03x-%04x-%012llx",
                    (unsigned)(ms >> 16 & 0xffffffff), (unsigned)(ms & 0xffff),
                    (unsigned)(hash & 0xfff), (unsigned)(tail >> 48),
                    (unsigned long long)(tail & UINT64_C(0xffffffffffff)));
@@ -42,9 +40,9 @@ static void add_reference(struct hfd_buf *b, const struct hfd_fleet_row *row)
 void hfd_event_format(struct hfd_buf *b, const struct hfd_due_row *row)
 {
     const struct hfd_fleet_row self = {.id = row->id, .kind = row->kind, .owner_id = row->owner_id};
-    char id[ID_LEN + 1];
+    char id[HFD_EVENT_ID_LEN + 1];
 
-    event_id(row, id);
+    hfd_event_id(&(struct hfd_event_key){row->id, row->seq, row->at_us}, id);
     hfd_buf_addf(b,
                  "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"hyperfleet-sentinel\","
                  "\"type\":\"com.redhat.hyperfleet.%s.reconcile\","
@@ -59,6 +57,25 @@ void hfd_event_format(struct hfd_buf *b, const struct hfd_due_row *row)
     hfd_buf_addc(b, '}');
     if (row->trace.len > 0)
         hfd_buf_member_str(b, ",\"traceparent\":", row->trace);
+    hfd_buf_addc(b, '}');
+}
+
+void hfd_event_format_state(struct hfd_buf *b, const struct hfd_feed_entry *entry)
+{
+    const struct hfd_history_row *row = &entry->row;
+    const char *state =
+        hfd_slice_is(row->what, "degraded") ? "degraded" : hfd_state_name(hfd_state_known(row->to));
+    char id[HFD_EVENT_ID_LEN + 1];
+
+    hfd_event_id(&(struct hfd_event_key){row->id, row->seq, row->at_us}, id);
+    hfd_buf_addf(b,
+                 "{\"specversion\":\"1.0\",\"id\":\"%s\",\"source\":\"hyperfleet-driver\","
+                 "\"type\":\"hyperfleet-driver.resource.%s\"",
+                 id, state);
+    hfd_buf_member_str(b, ",\"subject\":", row->id);
+    hfd_buf_member_time(b, ",\"time\":", row->at_us);
+    hfd_buf_lit(b, ",\"datacontenttype\":\"application/json\",\"data\":");
+    hfd_feed_entry_format(b, entry);
     hfd_buf_addc(b, '}');
 }
 

@@ -9,6 +9,7 @@
 #include "driver/fleet/condition.h"
 #include "schemas/validate.h"
 #include "store/rows_due.h"
+#include "store/rows_outbox.h"
 #include "store/unit.h"
 
 /* ---- changes ---- */
@@ -108,7 +109,8 @@ struct hfd_tombstone_limits hfd_fleet_tombstone_limits(const struct hfd_fleet *f
                                                        int64_t now_us)
 {
     return (struct hfd_tombstone_limits){.max = HFD_TOMBSTONES_MAX,
-                                         .since_us = now_us - fleet->tombstone_us};
+                                         .since_us = now_us - fleet->tombstone_us,
+                                         .held_us = now_us - HFD_OUTBOX_KEEP_US};
 }
 
 static struct hfd_history_row entry_of(const struct hfd_fleet_row *row, hfd_slice what,

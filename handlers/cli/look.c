@@ -117,6 +117,8 @@ hfd_rc hfd_look_secrets(const struct hfd_settings *s, hfd_remote_open_file_fn *o
 {
     const hfd_rc rc = look_at_tls(s, on_open, ctx, err);
 
+    for (size_t i = 0; i < s->webhook_secret_files.count; i++)
+        tell_open("events.webhooks", s->webhook_secret_files.items[i].value.p, on_open, ctx);
     return rc == HFD_OK ? look_at_password(s, on_open, ctx, err) : rc;
 }
 

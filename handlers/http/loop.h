@@ -5,6 +5,7 @@
 #ifndef HFD_HTTP_LOOP_H
 #define HFD_HTTP_LOOP_H
 
+#include "driver/base/bell.h"
 #include "handlers/http/http.h"
 #include "store/row_cache.h"
 
@@ -37,6 +38,7 @@ struct hfd_http_limits {
 
 struct hfd_server {
     const struct hfd_app *app;
+    struct hfd_bell_listener listener;
     struct hfd_http_limits limits;
     struct hfd_router *router;
     h2o_globalconf_t conf; /* const once the loops run */

@@ -143,25 +143,12 @@ static void overview_format(struct hfd_buf *b, const struct hfd_overview *page, 
 
 /* ---- documents: history ---- */
 
-/* The members of an entry behind its id. */
-static void add_entry(struct hfd_buf *b, const struct hfd_history_row *row)
-{
-    add_time(b, "time", row->at_us);
-    add_text(b, "event", row->what);
-    add_text(b, "from", hfd_slice_of(hfd_state_name(hfd_state_known(row->from))));
-    add_text(b, "to", hfd_slice_of(hfd_state_name(hfd_state_known(row->to))));
-    add_seq(b, "instance", row->instance);
-    add_text(b, "incarnation", row->incarnation);
-    add_number_if(b, "generation", row->generation != 0, row->generation);
-    add_text(b, "message", row->text);
-}
-
 static void add_history(struct hfd_buf *b, const struct hfd_history *h)
 {
     hfd_buf_lit(b, ",\"history\":[");
     for (size_t i = 0; i < h->count; i++) {
         hfd_buf_addf(b, "%s{\"id\":\"%lld\"", i > 0 ? "," : "", (long long)h->entries[i].seq);
-        add_entry(b, &h->entries[i]);
+        hfd_history_format(b, &h->entries[i]);
         hfd_buf_addc(b, '}');
     }
     hfd_buf_addc(b, ']');
@@ -171,15 +158,9 @@ static void feed_format(struct hfd_buf *b, const struct hfd_feed *feed)
 {
     hfd_buf_lit(b, "{\"items\":[");
     for (size_t i = 0; i < feed->count; i++) {
-        const struct hfd_feed_entry *e = &feed->items[i];
-
-        hfd_buf_addf(b, "%s{\"id\":\"%lld\"", i > 0 ? "," : "", (long long)e->row.seq);
-        add_text(b, "resource", e->row.id);
-        add_text(b, "type", e->type);
-        add_text(b, "name", e->name);
-        add_text(b, "cluster_id", e->cluster_id);
-        add_entry(b, &e->row);
-        hfd_buf_addc(b, '}');
+        if (i > 0)
+            hfd_buf_addc(b, ',');
+        hfd_feed_entry_format(b, &feed->items[i]);
     }
     hfd_buf_addc(b, ']');
     add_seq(b, "next", feed->next);

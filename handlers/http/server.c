@@ -554,8 +554,9 @@ hfd_rc hfd_server_start(struct hfd_server *s, struct hfd_err *err)
             return rc;
         }
     }
+    s->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = s};
     if (s->app->bell != NULL)
-        hfd_bell_listen(s->app->bell, on_bell, s);
+        hfd_bell_listen(s->app->bell, &s->listener);
     return HFD_OK;
 }
 
@@ -574,7 +575,7 @@ static void close_listening(struct hfd_server *s, enum hfd_listener which)
 void hfd_server_stop(struct hfd_server *s)
 {
     if (s->app->bell != NULL)
-        hfd_bell_listen(s->app->bell, NULL, NULL);
+        hfd_bell_unlisten(s->app->bell, &s->listener);
     /*
      * A loop may end on its own before it is woken. Being counted as senders first keeps its queue
      * alive until then.

@@ -99,7 +99,8 @@ static hfd_rc put_entry(struct hfd_settings_loader *ld, const struct hfd_setting
 
     if (rc != HFD_OK)
         return fail(ld, v->row->key, err, "%s", why.msg);
-    rc = hfd_setting_entry_check(v->row, v->text, &why);
+    rc = hfd_setting_entry_check(v->row, &(struct hfd_pair){.name = v->name, .value = v->text},
+                                 &why);
     if (rc != HFD_OK)
         return hfd_fail_field(err, rc, v->row->key, "%s: %s.%.*s%s: %s", ld->place, v->row->key,
                               HFD_SLICE_FMT(v->name), hfd_setting_ending(HFD_FORM_KEY, v->row),
@@ -293,11 +294,19 @@ static hfd_rc put_sequence(struct reader *r, struct hfd_setting_value *v, struct
             return fail(r->ld, v->row->key, err, "expected at most %d items",
                         HFD_SETTING_ITEMS_MAX);
         items[v->count] = hfd_arena_dup(mem, scalar_text(r));
-        if (items[v->count++].p == NULL)
+        if (v->kind == HFD_REF_ENTRY)
+            v->text = hfd_arena_printf(mem, "%.*s%s%.*s", HFD_SLICE_FMT(v->text),
+                                       v->count > 0 ? "," : "", HFD_SLICE_FMT(scalar_text(r)));
+        if (items[v->count++].p == NULL || (v->kind == HFD_REF_ENTRY && v->text.p == NULL))
             return hfd_fail_nomem(err, "read the settings file");
     }
     v->items = items;
     return put(r->ld, v, err);
+}
+
+static bool may_be_list(const struct hfd_setting_value *v)
+{
+    return v->kind == HFD_REF_SETTING || v->row->type == HFD_SETTING_TYPE_LISTS;
 }
 
 /* Reads the value of a key. The event at hand is still the key. */
@@ -319,7 +328,7 @@ static hfd_rc read_value(struct reader *r, hfd_slice path, struct hfd_setting_va
     HFD_ASSERT(v->row != NULL); /* only a section has none, and it is a map */
     if (r->event.type == YAML_SCALAR_EVENT)
         return put_scalar(r, v, err);
-    if (r->event.type == YAML_SEQUENCE_START_EVENT && v->kind == HFD_REF_SETTING)
+    if (r->event.type == YAML_SEQUENCE_START_EVENT && may_be_list(v))
         return put_sequence(r, v, err);
     return fail(r->ld, key, err, "expected %s, got a %s", hfd_setting_form_text(v->row),
                 r->event.type == YAML_SEQUENCE_START_EVENT ? "list" : "map");
@@ -817,18 +826,6 @@ static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
     return check_rules(s, rules, sizeof(rules) / sizeof(rules[0]), err);
 }
 
-/* Further management clusters are beside the default one, which has its own setting. */
-static hfd_rc check_managements(const struct hfd_map *further, struct hfd_err *err)
-{
-    for (size_t i = 0; i < further->count; i++)
-        if (hfd_slice_is(further->items[i].name, "default"))
-            return hfd_fail_field(err, HFD_INVALID, "hypershift.management",
-                                  "%.*s: hypershift.management.default.kubeconfig: expected "
-                                  "another name, as default is that of hypershift.kubeconfig",
-                                  HFD_SLICE_FMT(further->items[i].origin));
-    return HFD_OK;
-}
-
 static hfd_rc check_others(const struct hfd_settings *s, struct hfd_err *err)
 {
     const struct rule rules[] = {
@@ -880,8 +877,6 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
         rc = check_order(s, &orders[i], err);
     if (rc == HFD_OK)
         rc = check_store(s, err);
-    if (rc == HFD_OK)
-        rc = check_managements(&s->hypershift_management, err);
     return rc != HFD_OK ? rc : check_others(s, err);
 }
 

@@ -33,7 +33,8 @@ struct hfd_map {
  * key, member, TYPE, default as text, min, max, text, check of the value or of each item (or none)
  *
  * TYPE: STR, I64, BYTES, LEVEL, LIST, DURATION (in microseconds), DEMO (off, on, or a time), MAP
- * (has keys below it: driver.outputs.values.NAME). min and max: the range; in seconds for DURATION
+ * (has keys below it: driver.outputs.values.NAME); FILES, TEXTS, LISTS (the same with an ending:
+ * hypershift.management.NAME.kubeconfig; hfd_setting_suffix has the endings). min and max: the range; in seconds for DURATION
  * and DEMO. The flag is --key with '.' and '_' as '-'. The variable is HFD_ and the key in upper
  * case with '.' as '_'.
  */
@@ -144,6 +145,16 @@ struct hfd_map {
    "further ones are answered with 503") \
  X("events.keep",                   events_keep_us,              DURATION, "24h", 60, 259200, \
    "time that the event of a removed cluster or nodepool is kept for callers that come late") \
+ X("events.webhooks",               webhook_urls,                TEXTS,    "", 0, 0, \
+   "URL that gets each event with POST; user and query may be secrets, and are not shown", check_hook_url) \
+ X("events.webhooks",               webhook_secret_files,        FILES,    "", 0, 0, \
+   "file with the secret that signs its events: whsec_ and the base64 of 24 to 64 random bytes", check_file) \
+ X("events.webhooks",               webhook_types,               LISTS,    "", 0, 0, \
+   "its events: reconcile, of clusters and nodepools that are due; states, of driver resources; " \
+   "if it is not set, both", check_hook_types) \
+ X("events.webhooks",               webhook_ca_files,            FILES,    "", 0, 0, \
+   "PEM file of the authorities that may sign its certificate; if it is not set, those of the " \
+   "system", check_file) \
  X("fleet.identity_header",         fleet_identity_header,       STR,      "", 0, 0, \
    "request header with the caller's name for created_by, updated_by and deleted_by; it " \
    "counts from http.trusted_proxies only; empty: none", check_header) \
@@ -192,7 +203,7 @@ struct hfd_map {
    "makes the clusters there; empty: no such adapter") \
  X("hypershift.management",         hypershift_management,       FILES,    "", 0, 0, \
    "kubeconfig file of a further management cluster, or in-cluster; spec.management of an order " \
-   "chooses it by NAME, and hypershift.kubeconfig is named default") \
+   "chooses it by NAME, and hypershift.kubeconfig is named default", check_kubeconfig) \
  X("hypershift.namespace",          hypershift_namespace,        STR,      "clusters", 0, 0, \
    "namespace of HostedClusters and NodePools whose order names none; made if it is missing", check_namespace) \
  X("hypershift.release_image",      hypershift_release_image,    STR,      "", 0, 0, \
@@ -272,6 +283,8 @@ struct hfd_map {
 #define HFD_CTYPE_LIST struct hfd_list
 #define HFD_CTYPE_MAP struct hfd_map
 #define HFD_CTYPE_FILES struct hfd_map
+#define HFD_CTYPE_TEXTS struct hfd_map
+#define HFD_CTYPE_LISTS struct hfd_map
 #define HFD_CTYPE_DEMO int64_t
 #define HFD_CTYPE_BOOL bool
 #define HFD_CTYPE_LEVEL enum hfd_log_level

@@ -17,7 +17,9 @@ enum hfd_setting_type {
     HFD_SETTING_TYPE_DURATION,
     HFD_SETTING_TYPE_LIST,
     HFD_SETTING_TYPE_MAP,   /* outputs: NAME */
-    HFD_SETTING_TYPE_FILES, /* kubeconfigs: NAME.kubeconfig */
+    HFD_SETTING_TYPE_FILES, /* NAME.kubeconfig */
+    HFD_SETTING_TYPE_TEXTS, /* NAME.url */
+    HFD_SETTING_TYPE_LISTS, /* NAME.types; its value is the list as a text, with commas */
     HFD_SETTING_TYPE_DEMO,
     HFD_SETTING_TYPE_BOOL,
     HFD_SETTING_TYPE_LEVEL
@@ -96,7 +98,7 @@ enum hfd_setting_form {
 /** True for the types whose setting is a map of entries. */
 static inline bool hfd_setting_is_map(const struct hfd_setting_row *row)
 {
-    return row->type == HFD_SETTING_TYPE_MAP || row->type == HFD_SETTING_TYPE_FILES;
+    return row->type >= HFD_SETTING_TYPE_MAP && row->type <= HFD_SETTING_TYPE_LISTS;
 }
 /** The suffix of the name of a map for one of its entries: ".NAME". Empty for other types. */
 const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_setting_row *row);
@@ -148,7 +150,10 @@ const char *hfd_setting_quote(hfd_slice s, char out[HFD_QUOTE_MAX]);
 
 /** Check the name and the value of an entry of a map. @return HFD_OK, HFD_INVALID */
 HFD_MUST_CHECK hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err);
-HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
-                                              struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row,
+                                              const struct hfd_pair *entry, struct hfd_err *err);
+/** Adds a value of a map, with *** for what a URL may have of secrets. */
+void hfd_setting_entry_format(struct hfd_buf *b, const struct hfd_setting_row *row,
+                              hfd_slice value);
 
 #endif

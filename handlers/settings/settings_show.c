@@ -12,17 +12,25 @@
 
 #define NAME_LEN (sizeof(".NAME") - 1)
 
+/* clang-format off */
+#define SUFFIXES_(key, variable, flag) {[HFD_FORM_KEY] = ".NAME" key, [HFD_FORM_ENV] = "_NAME" variable, [HFD_FORM_FLAG] = "-NAME" flag}
+static const char *const of_map[] = SUFFIXES_("", "", "");
+/* Those of maps with an ending. */
+static const char *const of_endings[HFD_SETTING_COUNT][3] = {
+    [HFD_SETTING_hypershift_management] = SUFFIXES_(".kubeconfig", "_KUBECONFIG", "-kubeconfig"),
+    [HFD_SETTING_webhook_urls] = SUFFIXES_(".url", "_URL", "-url"),
+    [HFD_SETTING_webhook_secret_files] = SUFFIXES_(".secret_file", "_SECRET_FILE", "-secret-file"),
+    [HFD_SETTING_webhook_types] = SUFFIXES_(".types", "_TYPES", "-types"),
+    [HFD_SETTING_webhook_ca_files] = SUFFIXES_(".ca_file", "_CA_FILE", "-ca-file"),
+};
+#undef SUFFIXES_
+/* clang-format on */
+
 const char *hfd_setting_suffix(enum hfd_setting_form form, const struct hfd_setting_row *row)
 {
-    static const char *const of_map[] = {
-        [HFD_FORM_KEY] = ".NAME", [HFD_FORM_ENV] = "_NAME", [HFD_FORM_FLAG] = "-NAME"};
-    static const char *const of_files[] = {[HFD_FORM_KEY] = ".NAME.kubeconfig",
-                                           [HFD_FORM_ENV] = "_NAME_KUBECONFIG",
-                                           [HFD_FORM_FLAG] = "-NAME-kubeconfig"};
-
-    if (row->type == HFD_SETTING_TYPE_FILES)
-        return of_files[form];
-    return row->type == HFD_SETTING_TYPE_MAP ? of_map[form] : "";
+    if (of_endings[row->which][form] != NULL)
+        return of_endings[row->which][form];
+    return hfd_setting_is_map(row) ? of_map[form] : "";
 }
 
 const char *hfd_setting_ending(enum hfd_setting_form form, const struct hfd_setting_row *row)
@@ -48,7 +56,7 @@ size_t hfd_setting_spell(enum hfd_setting_form form, const char *key,
         [HFD_FORM_KEY] = "", [HFD_FORM_ENV] = "HFD_", [HFD_FORM_FLAG] = "--"};
     size_t at = strlen(prefix[form]);
 
-    HFD_ASSERT(at + strlen(key) + sizeof("_NAME_KUBECONFIG") <= HFD_SETTING_NAME_MAX);
+    HFD_ASSERT(at + strlen(key) + sizeof("_NAME_SECRET_FILE") <= HFD_SETTING_NAME_MAX);
     memcpy(out, prefix[form], at);
     for (; *key != '\0'; key++)
         out[at++] = spell_char(form, *key);
@@ -75,7 +83,7 @@ static bool is_entry_section(const struct hfd_setting_row *row, hfd_slice key)
 {
     const hfd_slice whole = hfd_slice_of(row->key);
 
-    return row->type == HFD_SETTING_TYPE_FILES && hfd_slice_starts(key, whole) &&
+    return of_endings[row->which][HFD_FORM_KEY] != NULL && hfd_slice_starts(key, whole) &&
            key.len > whole.len + 1 && key.p[whole.len] == '.' &&
            memchr(key.p + whole.len + 1, '.', key.len - whole.len - 1) == NULL;
 }
@@ -226,6 +234,8 @@ static const enum hfd_setting usual[] = {
     HFD_SETTING_remote_token_file,
     HFD_SETTING_hypershift_kubeconfig,
     HFD_SETTING_hypershift_pull_secret_file,
+    HFD_SETTING_webhook_urls,
+    HFD_SETTING_webhook_secret_files,
     HFD_SETTING_required_cluster,
     HFD_SETTING_http_hosts,
     HFD_SETTING_tls_cert_file,
@@ -289,12 +299,14 @@ static void show_origin(struct hfd_buf *b, bool origins, hfd_slice origin)
 static void show_map(struct hfd_buf *b, const struct hfd_setting_row *row,
                      const struct hfd_settings_form *form, const struct hfd_map *map)
 {
-    if (map->count == 0 && !form->changed)
+    const bool again = row->which > 0 && strcmp(row->key, row[-1].key) == 0;
+
+    if (map->count == 0 && !form->changed && !again)
         hfd_buf_addf(b, "%s: {}\n", row->key);
     for (size_t i = 0; i < map->count; i++) {
         hfd_buf_addf(b, "%s.%.*s%s: ", row->key, HFD_SLICE_FMT(map->items[i].name),
                      hfd_setting_ending(HFD_FORM_KEY, row));
-        hfd_buf_json_str(b, map->items[i].value);
+        hfd_setting_entry_format(b, row, map->items[i].value);
         show_origin(b, form->origins, map->items[i].origin);
     }
 }
@@ -354,6 +366,8 @@ const struct hfd_setting_file hfd_setting_files[] = {
     {HFD_SETTING_tls_key_file, HFD_READS_CHANGES, ""},
     {HFD_SETTING_tls_client_ca_file, HFD_READS_CHANGES, ""},
     {HFD_SETTING_store_password_file, HFD_READS_USES, "at each connection"},
+    {HFD_SETTING_webhook_secret_files, HFD_READS_HANGUP, ""},
+    {HFD_SETTING_webhook_ca_files, HFD_READS_USES, "at each connection"},
     {HFD_SETTING_fleet_spec_schema, HFD_READS_STARTS, ""},
     {HFD_SETTING_remote_token_file, HFD_READS_CHANGES, "and after a 401"},
     {HFD_SETTING_remote_ca_file, HFD_READS_CHANGES, ""},

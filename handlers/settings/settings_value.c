@@ -271,6 +271,64 @@ static bool is_header_value(hfd_slice s)
     return ok;
 }
 
+static bool is_given(hfd_slice s)
+{
+    return s.len > 0;
+}
+
+/* A URL that may have user info and a query. */
+struct hook_url {
+    hfd_slice scheme; /* with its :// */
+    hfd_slice user, query;
+    hfd_slice rest; /* host, port and path */
+};
+
+static struct hook_url split_url(hfd_slice s)
+{
+    const hfd_slice whole = hfd_url_authority(s);
+    const char *start = whole.p != NULL ? whole.p : s.p;
+    const char *at = whole.len > 0 ? memrchr(whole.p, '@', whole.len) : NULL;
+    const char *query = s.len > 0 ? memchr(s.p, '?', s.len) : NULL;
+    const char *rest = at != NULL ? at + 1 : start, *end = query != NULL ? query : s.p + s.len;
+
+    return (struct hook_url){.scheme = {s.p, (size_t)(start - s.p)},
+                             .user = {start, (size_t)(rest - start)},
+                             .query = {end, (size_t)(s.p + s.len - end)},
+                             .rest = {rest, (size_t)(end - rest)}};
+}
+
+/* It is not quoted, as user and query may be secrets. */
+static hfd_rc hook_url(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    const struct hook_url url = split_url(items[i]);
+    char plain[FILE_MAX_BYTES + 1];
+
+    for (size_t k = 0; k < items[i].len; k++)
+        if (items[i].p[k] <= ' ' || items[i].p[k] > '~' || items[i].p[k] == '#')
+            return hfd_fail(err, HFD_INVALID,
+                            "expected a URL of printable ASCII without spaces and #");
+    (void)snprintf(plain, sizeof(plain), "%.*s%.*s", HFD_SLICE_FMT(url.scheme),
+                   HFD_SLICE_FMT(url.rest));
+    return hfd_url_check(hfd_slice_of(plain), err);
+}
+
+/* "reconcile", "states", or both with a comma. */
+static bool is_hook_types(hfd_slice s)
+{
+    while (s.len > 0) {
+        const char *comma = memchr(s.p, ',', s.len);
+        const size_t n = comma != NULL ? (size_t)(comma - s.p) : s.len;
+        const hfd_slice item = hfd_slice_trim((hfd_slice){s.p, n});
+
+        if (!hfd_slice_is(item, "reconcile") && !hfd_slice_is(item, "states"))
+            return false;
+        if (comma == NULL)
+            return true;
+        s = (hfd_slice){comma + 1, s.len - n - 1};
+    }
+    return false;
+}
+
 /* True for a host name or an address, of IPv6 without brackets as well. */
 static bool is_node_address(hfd_slice s)
 {
@@ -288,6 +346,10 @@ static bool is_node_address(hfd_slice s)
 CHECK_(address, {.check = address});
 CHECK_(network, {hfd_network_is_valid, "IP addresses, networks as 10.0.0.0/8, or unix", NULL});
 CHECK_(mode, {is_mode, "an octal mode like 0660", NULL});
+CHECK_(file, {is_given, "a file", NULL});
+CHECK_(kubeconfig, {is_given, "a kubeconfig file, or in-cluster", NULL});
+CHECK_(hook_url, {.check = hook_url});
+CHECK_(hook_types, {is_hook_types, "a list of reconcile and states", NULL});
 CHECK_(host, {hfd_host_is_valid, "host names or addresses without a port", NULL});
 CHECK_(store, {.check = store});
 CHECK_(url, {.check = url});
@@ -357,13 +419,18 @@ hfd_rc hfd_setting_name_check(hfd_slice name, struct hfd_err *err)
                     name);
 }
 
-hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, hfd_slice value,
+hfd_rc hfd_setting_entry_check(const struct hfd_setting_row *row, const struct hfd_pair *entry,
                                struct hfd_err *err)
 {
+    hfd_rc rc;
+
     if (row->type == HFD_SETTING_TYPE_MAP)
-        return check_output_rule(value, err);
-    return value.len > 0 ? setting_check_text(value, FILE_MAX_BYTES, err)
-                         : setting_expected(err, "a kubeconfig file, or in-cluster", value);
+        return check_output_rule(entry->value, err);
+    if (row->which == HFD_SETTING_hypershift_management && hfd_slice_is(entry->name, "default"))
+        return hfd_fail(err, HFD_INVALID,
+                        "expected another name, as default is that of hypershift.kubeconfig");
+    rc = setting_check_text(entry->value, FILE_MAX_BYTES, err);
+    return rc == HFD_OK ? setting_check(row, &entry->value, err) : rc;
 }
 
 /* ---- parsing ---- */
@@ -709,9 +776,11 @@ static hfd_rc parse_typed(const struct hfd_setting_value *v, struct hfd_arena *m
         return hfd_log_level_parse(v->text, member, err);
     case HFD_SETTING_TYPE_MAP:
     case HFD_SETTING_TYPE_FILES:
+    case HFD_SETTING_TYPE_TEXTS:
+    case HFD_SETTING_TYPE_LISTS:
         break; /* has entries, which settings_value.c checks */
     }
-    HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP && row->type != HFD_SETTING_TYPE_FILES);
+    HFD_ASSERT(!hfd_setting_is_map(row));
     return HFD_INVALID;
 }
 
@@ -790,9 +859,31 @@ void hfd_setting_format(struct hfd_buf *b, const struct hfd_setting_row *row, co
         break;
     case HFD_SETTING_TYPE_MAP:
     case HFD_SETTING_TYPE_FILES:
-        HFD_ASSERT(row->type != HFD_SETTING_TYPE_MAP && row->type != HFD_SETTING_TYPE_FILES);
+    case HFD_SETTING_TYPE_TEXTS:
+    case HFD_SETTING_TYPE_LISTS:
+        HFD_ASSERT(!hfd_setting_is_map(row));
         break;
     }
+}
+
+void hfd_setting_entry_format(struct hfd_buf *b, const struct hfd_setting_row *row, hfd_slice value)
+{
+    const struct hook_url url = split_url(value);
+    struct hfd_buf masked;
+
+    if (row->which != HFD_SETTING_webhook_urls || url.user.len + url.query.len == 0) {
+        hfd_buf_json_str(b, value);
+        return;
+    }
+    hfd_buf_init(&masked, 2 * STR_MAX);
+    hfd_buf_add(&masked, url.scheme);
+    if (url.user.len > 0)
+        hfd_buf_lit(&masked, "***@");
+    hfd_buf_add(&masked, url.rest);
+    if (url.query.len > 0)
+        hfd_buf_lit(&masked, "?***");
+    hfd_buf_json_str(b, hfd_buf_slice(&masked));
+    hfd_buf_fini(&masked);
 }
 
 const char *hfd_setting_form_text(const struct hfd_setting_row *row)
@@ -803,6 +894,7 @@ const char *hfd_setting_form_text(const struct hfd_setting_row *row)
         [HFD_SETTING_TYPE_LIST] = "LIST",   [HFD_SETTING_TYPE_MAP] = "ADAPTER:/POINTER",
         [HFD_SETTING_TYPE_FILES] = "FILE",  [HFD_SETTING_TYPE_DEMO] = "TIME",
         [HFD_SETTING_TYPE_LEVEL] = "LEVEL", [HFD_SETTING_TYPE_BOOL] = "SWITCH",
+        [HFD_SETTING_TYPE_TEXTS] = "TEXT",  [HFD_SETTING_TYPE_LISTS] = "LIST",
     };
 
     return forms[row->type];

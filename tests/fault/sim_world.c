@@ -383,7 +383,7 @@ static hfd_rc do_report(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *e
 /* The driver resource is gone, as from a store that was lost; HyperFleet knows nothing of that. */
 static hfd_rc forget(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
-    static const struct hfd_tombstone_limits none = {0, INT64_MAX};
+    static const struct hfd_tombstone_limits none = {0, INT64_MAX, INT64_MAX};
     const hfd_slice guresid = hfd_slice_of(sim_names[j->label]);
     struct hfd_tombstone_row stone = {.id = guresid, .kind = HFD_KIND_CLUSTER};
     struct hfd_resource_row row;

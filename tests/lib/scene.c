@@ -223,7 +223,7 @@ void scene_force_delete(struct world *w, enum hfd_kind kind, hfd_slice id)
 
 static hfd_rc txn_forget(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
-    static const struct hfd_tombstone_limits none = {0, INT64_MAX};
+    static const struct hfd_tombstone_limits none = {0, INT64_MAX, INT64_MAX};
     struct step *s = arg;
     struct hfd_tombstone_row row = {.id = hfd_slice_of(s->guresid), .kind = s->kind};
     struct hfd_resource_row lost;

@@ -23,7 +23,6 @@ LAYERS = (
     ("schemas", BASE),
     ("store", BASE),
     ("driver/fleet", DOMAIN_LOW),
-    ("driver/events", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/health", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/status", DOMAIN_LOW + ("driver/fleet",)),
     ("driver/estimate", BASE),
@@ -32,6 +31,7 @@ LAYERS = (
      DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/status", "driver/backend",
                    "driver/estimate")),
     ("driver/backend", DOMAIN_LOW + ("driver/fleet", "driver/replica")),
+    ("driver/events", DOMAIN_LOW + ("driver/fleet", "driver/core", "driver/replica")),
     ("driver/kube", BASE),
     ("driver/adapters",
      DOMAIN_LOW + ("driver/fleet", "driver/health", "driver/core", "driver/backend",
@@ -56,7 +56,7 @@ SEAMS = (("driver/core", "driver/backend", "driver/backend/backend.h"),)
 SOCKETS = r"sys/socket\.h|sys/un\.h|netinet/.*|linux/tcp\.h|netdb\.h"
 LIBRARIES = (
     (r"jansson\.h", ("",)),
-    (r"sodium\.h", ("driver/base", "driver/core", "handlers", "tests")),
+    (r"sodium\.h", ("driver/base", "driver/core", "driver/events", "handlers", "tests")),
     (r"yaml\.h", ("driver/base", "handlers/settings", "tests")),
     (r"sqlite3\.h", ("store/sqlite", "tests")),
     (r"xxhash\.h", ("store",)),

@@ -162,7 +162,7 @@ static struct asked list(struct world *w, int64_t after)
 }
 
 struct forget {
-    int64_t before_us;
+    int64_t before_us, held_us;
     bool more;
 };
 
@@ -170,7 +170,7 @@ static hfd_rc txn_forget(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct forget *f = arg;
 
-    return hfd_due_forget(tx, f->before_us, 1, &f->more, err);
+    return hfd_due_forget(tx, &(struct hfd_due_old){f->before_us, f->held_us, 1}, &f->more, err);
 }
 
 static void assert_row(const struct hfd_due_row *row, enum hfd_kind kind, int64_t generation,

@@ -1151,7 +1151,7 @@ static bool is_buried(struct fixture *fx, const char *id, struct hfd_tombstone_r
 /* Tombstones go with their history: the oldest ones by number, and by time. Numbers never fall. */
 static void tombstones_are_bounded(void **state)
 {
-    const struct hfd_tombstone_limits two = {2, 0};
+    const struct hfd_tombstone_limits two = {2, 0, 0};
     struct fixture *fx = *state;
     const int64_t begin = numbers_begin(fx);
     struct hfd_history_ends ends;
@@ -1174,11 +1174,11 @@ static void tombstones_are_bounded(void **state)
     assert_slice(row.name, S("n"));
     assert_slice(row.provider, S("p"));
     assert_int_equal(
-        hfd_tombstone_row_trim(&fx->tx, &(struct hfd_tombstone_limits){9, 20}, &more, NULL),
+        hfd_tombstone_row_trim(&fx->tx, &(struct hfd_tombstone_limits){9, 20, 20}, &more, NULL),
         HFD_OK);
     assert_false(is_buried(fx, "b", &row));
     assert_true(is_buried(fx, "c", &row));
-    assert_int_equal(bury(fx, "d", 40, (struct hfd_tombstone_limits){9, 40}), HFD_OK);
+    assert_int_equal(bury(fx, "d", 40, (struct hfd_tombstone_limits){9, 40, 40}), HFD_OK);
     assert_false(is_buried(fx, "c", &row));
     assert_false(is_buried(fx, "d", &row)); /* none are kept, not even this one */
     assert_int_equal(hfd_history_row_ends(&fx->tx, &ends, NULL), HFD_OK);
@@ -1194,7 +1194,7 @@ static void tombstones_are_bounded(void **state)
  */
 static void ended_instances_are_bounded(void **state)
 {
-    const struct hfd_tombstone_limits all = {9, 0}, none = {0, INT64_MAX};
+    const struct hfd_tombstone_limits all = {9, 0, 0}, none = {0, INT64_MAX, INT64_MAX};
     struct fixture *fx = *state;
     struct hfd_ended_row row = {.id = S("a"),
                                 .fleet_id = S("f"),
@@ -1310,7 +1310,7 @@ static void a_tombstone_is_lifted(void **state)
     struct fixture *fx = *state;
     struct hfd_tombstone_row row;
 
-    assert_int_equal(bury(fx, "a", 10, (struct hfd_tombstone_limits){9, 0}), HFD_OK);
+    assert_int_equal(bury(fx, "a", 10, (struct hfd_tombstone_limits){9, 0, 0}), HFD_OK);
     assert_int_equal(hfd_tombstone_row_delete(&fx->tx, &subject, NULL), HFD_OK);
     assert_int_equal(hfd_tombstone_row_get(&fx->tx, &subject, &fx->mem, &row, NULL), HFD_NOT_FOUND);
     assert_int_equal(entries_of(fx, HFD_ABOUT_RESOURCE, S("a")).count, 2);

@@ -1,0 +1,151 @@
+/* See serve_hooks.h. */
+#include "handlers/cli/serve_hooks.h"
+
+#include "driver/base/file.h"
+#include "driver/base/log.h"
+#include "handlers/cli/look.h"
+
+#define MEM_MAX_BYTES ((size_t)1 << 20)
+#define CA_MAX_BYTES ((size_t)4 << 20)
+
+/* The entry of a map; NULL = it has none of that name. */
+static const struct hfd_pair *find(const struct hfd_map *map, hfd_slice name)
+{
+    for (size_t i = 0; i < map->count; i++)
+        if (hfd_slice_eq(map->items[i].name, name))
+            return &map->items[i];
+    return NULL;
+}
+
+/* Refuses the entry of a webhook. @param ending  of its key */
+static hfd_rc refuse(const struct hfd_pair *entry, const char *ending, const char *why,
+                     struct hfd_err *err)
+{
+    return hfd_fail_field(err, HFD_INVALID, "events.webhooks", "%.*s: events.webhooks.%.*s.%s: %s",
+                          HFD_SLICE_FMT(entry->origin), HFD_SLICE_FMT(entry->name), ending, why);
+}
+
+/* Each webhook has a URL and a secret. */
+static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
+{
+    const struct {
+        const struct hfd_map *map, *other;
+        const char *ending, *lacks;
+    } rules[] = {
+        {&s->webhook_secret_files, &s->webhook_urls, "secret_file", "expected a url with it"},
+        {&s->webhook_types, &s->webhook_urls, "types", "expected a url with it"},
+        {&s->webhook_ca_files, &s->webhook_urls, "ca_file", "expected a url with it"},
+        {&s->webhook_urls, &s->webhook_secret_files, "url", "expected a secret_file with it"},
+    };
+
+    for (size_t r = 0; r < sizeof(rules) / sizeof(rules[0]); r++)
+        for (size_t i = 0; i < rules[r].map->count; i++)
+            if (find(rules[r].other, rules[r].map->items[i].name) == NULL)
+                return refuse(&rules[r].map->items[i], rules[r].ending, rules[r].lacks, err);
+    return HFD_OK;
+}
+
+/* A remote HyperFleet sends reconcile events by itself. */
+static void read_types(const struct hfd_settings *s, struct hfd_outbox_target *t)
+{
+    const struct hfd_pair *types = find(&s->webhook_types, t->name);
+    const hfd_slice text = types != NULL ? types->value : HFD_SLICE("reconcile,states");
+
+    t->streams[HFD_STREAM_RECONCILE] =
+        !hfd_look_is_remote(s) && memmem(text.p, text.len, "reconcile", 9) != NULL;
+    t->streams[HFD_STREAM_STATES] = memmem(text.p, text.len, "states", 6) != NULL;
+}
+
+static hfd_rc open_one(const struct hfd_settings *s, const struct hfd_pair *url,
+                       const struct hfd_clock *clock, struct hfd_serve_hook *out,
+                       struct hfd_err *err)
+{
+    const struct hfd_pair *secret = find(&s->webhook_secret_files, url->name);
+    const struct hfd_pair *ca = find(&s->webhook_ca_files, url->name);
+    struct hfd_webhook_config config = {
+        .url = url->value, .secret_file = secret->value.p, .clock = clock};
+    struct hfd_err why;
+    hfd_rc rc;
+
+    if (ca != NULL) {
+        struct hfd_buf b;
+
+        hfd_buf_init(&b, CA_MAX_BYTES);
+        rc = hfd_file_read(ca->value.p, "authorities", &b, &why);
+        hfd_buf_fini(&b);
+        if (rc != HFD_OK)
+            return refuse(ca, "ca_file", why.msg, err);
+        config.ca_file = ca->value.p;
+    }
+    rc = hfd_webhook_open(&config, &out->sender, &out->webhook, &why);
+    if (rc == HFD_NOMEM)
+        return hfd_fail_nomem(err, "open a webhook");
+    return rc == HFD_OK ? rc : refuse(secret, "secret_file", why.msg, err);
+}
+
+hfd_rc hfd_serve_hooks_open(struct hfd_serve_hooks *h, const struct hfd_settings *s,
+                            const struct hfd_clock *clock, struct hfd_err *err)
+{
+    const struct hfd_map *urls = &s->webhook_urls;
+    hfd_rc rc = check_whole(s, err);
+
+    *h = (struct hfd_serve_hooks){.count = 0};
+    hfd_arena_init(&h->mem, MEM_MAX_BYTES);
+    h->targets = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->targets));
+    h->hooks = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->hooks));
+    if (rc == HFD_OK && (h->targets == NULL || h->hooks == NULL))
+        rc = hfd_fail_nomem(err, "open webhooks");
+    for (; rc == HFD_OK && h->count < urls->count; h->count += rc == HFD_OK) {
+        h->targets[h->count].name = urls->items[h->count].name;
+        read_types(s, &h->targets[h->count]);
+        rc = open_one(s, &urls->items[h->count], clock, &h->hooks[h->count], err);
+    }
+    if (rc != HFD_OK)
+        hfd_serve_hooks_close(h);
+    return rc;
+}
+
+void hfd_serve_hooks_close(struct hfd_serve_hooks *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (h->hooks[i].sender.close != NULL)
+            h->hooks[i].sender.close(h->hooks[i].sender.ctx);
+    h->count = 0;
+    hfd_arena_fini(&h->mem);
+}
+
+hfd_rc hfd_serve_hooks_start(struct hfd_serve_hooks *h, const struct hfd_outbox_parts *parts,
+                             struct hfd_err *err)
+{
+    hfd_rc rc = hfd_outbox_forget_others(parts, h->targets, h->count, err);
+
+    for (size_t i = 0; rc == HFD_OK && i < h->count; i++) {
+        struct hfd_serve_hook *hook = &h->hooks[i];
+
+        rc = hfd_outbox_start(parts, &h->targets[i], hook->sender, &hook->outbox, err);
+        hook->sender.close = NULL; /* the outbox closes it */
+    }
+    if (rc != HFD_OK)
+        hfd_serve_hooks_stop(h);
+    return rc;
+}
+
+void hfd_serve_hooks_stop(struct hfd_serve_hooks *h)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (h->hooks[i].outbox != NULL)
+            hfd_webhook_cut(h->hooks[i].webhook);
+    for (size_t i = 0; i < h->count; i++)
+        hfd_outbox_stop(&h->hooks[i].outbox);
+}
+
+void hfd_serve_hooks_reload(struct hfd_serve_hooks *h)
+{
+    for (size_t i = 0; i < h->count; i++) {
+        struct hfd_err err;
+
+        if (hfd_webhook_reload(h->hooks[i].webhook, &err) != HFD_OK)
+            HFD_LOG(HFD_LOG_WARN, "cannot read the secret of a webhook; the old one stays in use",
+                    HFD_LOG_STR("target", h->targets[i].name), HFD_LOG_CSTR("reason", err.msg));
+    }
+}

@@ -190,8 +190,8 @@ static bool begin_stream(struct look *look, int which)
             is_new = false;
         }
     }
-    hfd_window_begin(&s->window, which == HFD_STREAM_RECONCILE, s->stored.seq,
-                     s->stored.failing_us != 0 ? s->stored.failing_us : look->now_us);
+    hfd_window_begin(&s->window, which == HFD_STREAM_RECONCILE, s->stored.seq, s->stored.failing_us,
+                     look->now_us);
     return is_new;
 }
 

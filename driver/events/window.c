@@ -6,9 +6,13 @@
 
 #include <stdlib.h>
 
-void hfd_window_begin(struct hfd_window *w, bool newest_only, int64_t cursor, int64_t since_us)
+void hfd_window_begin(struct hfd_window *w, bool newest_only, int64_t cursor, int64_t failing_us,
+                      int64_t now_us)
 {
-    *w = (struct hfd_window){.newest_only = newest_only, .read = cursor, .since_us = since_us};
+    *w = (struct hfd_window){.newest_only = newest_only,
+                             .read = cursor,
+                             .failing_us = failing_us,
+                             .since_us = failing_us != 0 ? failing_us : now_us};
 }
 
 void hfd_window_end(struct hfd_window *w)
@@ -121,7 +125,7 @@ static bool fail_one(const struct hfd_window *w, struct hfd_pending *item, int64
     const int64_t since_us = item->at_us > w->since_us ? item->at_us : w->since_us;
 
     if (item->failing_us == 0)
-        item->failing_us = now_us;
+        item->failing_us = w->failing_us != 0 ? w->failing_us : now_us;
     item->due_us = now_us + pause_us(++item->tries, rng);
     return now_us - since_us >= HFD_OUTBOX_KEEP_US;
 }
@@ -144,6 +148,7 @@ struct hfd_window_result hfd_window_settle(struct hfd_window *w, const size_t *c
     for (size_t i = 0; w->refuses && s.sent > 0 && i < w->count; i++)
         w->items[i].due_us = now_us; /* the target is back */
     w->refuses = s.sent == 0;
+    w->failing_us = 0;
     return s;
 }
 

@@ -24,19 +24,21 @@ struct hfd_pending {
 };
 
 struct hfd_window {
-    bool newest_only; /* a newer event of a resource replaces one that is pending */
-    int64_t read;     /* number up to which events were added */
-    int64_t since_us; /* an older event counts as if it had happened then */
-    bool refuses;     /* nothing of the last attempt was sent */
+    bool newest_only;   /* a newer event of a resource replaces one that is pending */
+    int64_t read;       /* number up to which events were added */
+    int64_t since_us;   /* an older event counts as if it had happened then */
+    int64_t failing_us; /* until the first attempt: since when an event was refused; 0 = none was */
+    bool refuses;       /* nothing of the last attempt was sent */
     size_t count;
     struct hfd_pending items[HFD_WINDOW_MAX]; /* by number */
 };
 
 /**
  * Begins behind a cursor. The window is zeroed, or was ended.
- * @param since_us  since when the target has failed, or now
+ * @param failing_us  hfd_window_failing_us of the window before, which had the same cursor
  */
-void hfd_window_begin(struct hfd_window *w, bool newest_only, int64_t cursor, int64_t since_us);
+void hfd_window_begin(struct hfd_window *w, bool newest_only, int64_t cursor, int64_t failing_us,
+                      int64_t now_us);
 /** Drops all events. */
 void hfd_window_end(struct hfd_window *w);
 /** How many events may be added. */

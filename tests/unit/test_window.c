@@ -54,7 +54,7 @@ static const char *send_all(int64_t now_us, const char *refused, const struct hf
 
 static void begin(bool newest_only, int64_t cursor)
 {
-    hfd_window_begin(&w, newest_only, cursor, TEST_TIME_US);
+    hfd_window_begin(&w, newest_only, cursor, 0, TEST_TIME_US);
 }
 
 static int end(void **state)
@@ -160,6 +160,32 @@ static void a_target_that_is_back_gets_all(void **state)
     add("c", 3);
     assert_string_equal(send_all(now_us, "", &rng.rng, NULL), "c");
     assert_string_equal(send_all(now_us, "", &rng.rng, NULL), "ab");
+}
+
+/* The time since which a target refuses its oldest event goes on over a restart. */
+static void a_failure_goes_on(void **state)
+{
+    const int64_t since_us = TEST_TIME_US - 600 * HFD_US_PER_S;
+    struct hfd_window_result r;
+    struct test_rng rng;
+
+    (void)state;
+    test_rng_init(&rng, 1);
+    hfd_window_begin(&w, false, 0, since_us, TEST_TIME_US);
+    add("a", 1);
+    assert_int_equal(hfd_window_failing_us(&w), 0);
+    (void)send_all(TEST_TIME_US, "a", &rng.rng, NULL);
+    assert_int_equal(hfd_window_failing_us(&w), since_us);
+    (void)send_all(TEST_TIME_US + HFD_US_PER_S, "", &rng.rng, NULL);
+    assert_int_equal(hfd_window_failing_us(&w), 0);
+    add("b", 2);
+    (void)send_all(TEST_TIME_US + HFD_US_PER_S, "b", &rng.rng, NULL);
+    assert_int_equal(hfd_window_failing_us(&w), TEST_TIME_US + HFD_US_PER_S);
+    hfd_window_end(&w);
+    hfd_window_begin(&w, false, 0, since_us, since_us + HFD_OUTBOX_KEEP_US);
+    add_at("a", 1, since_us - HFD_US_PER_S); /* it was tried for 72 hours */
+    (void)send_all(since_us + HFD_OUTBOX_KEEP_US, "a", &rng.rng, &r);
+    assert_int_equal(r.dropped, 1);
 }
 
 /* 72 hours from the event, or from the beginning when it is older. */
@@ -306,7 +332,7 @@ static void check_cursor(const struct world *x)
 static void kill_it(struct world *x)
 {
     hfd_window_end(&w);
-    hfd_window_begin(&w, x->newest_only, x->stored, x->now_us);
+    hfd_window_begin(&w, x->newest_only, x->stored, 0, x->now_us);
     memset(x->last_sent, 0, sizeof(x->last_sent));
 }
 
@@ -378,6 +404,7 @@ int main(void)
         cmocka_unit_test_teardown(a_newer_event_replaces_the_pending_one, end),
         cmocka_unit_test_teardown(pauses_double, end),
         cmocka_unit_test_teardown(a_target_that_is_back_gets_all, end),
+        cmocka_unit_test_teardown(a_failure_goes_on, end),
         cmocka_unit_test_teardown(an_event_is_dropped_after_72_hours, end),
         cmocka_unit_test_teardown(a_window_is_full, end),
         cmocka_unit_test_teardown(each_change_is_followed_by_its_event, end),

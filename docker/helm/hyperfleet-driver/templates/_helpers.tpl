@@ -187,6 +187,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $all = append $all (dict "name" "postgres-ca" "kind" "configMap" "from" $v.postgres.caConfigMap) -}}
 {{- $all = append $all (dict "name" "remote" "kind" "secret" "from" $v.backend.tokenSecret) -}}
 {{- $all = append $all (dict "name" "remote-ca" "kind" "configMap" "from" $v.backend.caConfigMap) -}}
+{{- range $name, $hook := $v.events.webhooks -}}
+{{- $all = append $all (dict "name" (printf "webhook-%s" $name) "kind" "secret" "from" $hook.secret) -}}
+{{- $all = append $all (dict "name" (printf "webhook-%s-ca" $name) "kind" "configMap" "from" $hook.caConfigMap) -}}
+{{- end -}}
 {{- if $v.hypershift.enabled -}}
 {{- $all = append $all (dict "name" "management" "kind" "secret" "from" $v.hypershift.kubeconfigSecret) -}}
 {{- range $name, $from := $v.hypershift.managementSecrets -}}

@@ -55,6 +55,16 @@ spec:
         - --hypershift-management-{{ $name }}-kubeconfig=/etc/hyperfleet-driver/management-{{ $name }}/kubeconfig
         {{- end }}
         {{- end }}
+        {{- range $name, $hook := .Values.events.webhooks }}
+        - {{ printf "--events-webhooks-%s-url=%s" $name $hook.url | quote }}
+        - --events-webhooks-{{ $name }}-secret-file=/etc/hyperfleet-driver/webhook-{{ $name }}/secret
+        {{- with $hook.types }}
+        - --events-webhooks-{{ $name }}-types={{ . }}
+        {{- end }}
+        {{- if $hook.caConfigMap }}
+        - --events-webhooks-{{ $name }}-ca-file=/etc/hyperfleet-driver/webhook-{{ $name }}-ca/ca.crt
+        {{- end }}
+        {{- end }}
       env:
         {{- include "hfd.env" . | trim | nindent 8 }}
         {{- with .Values.extraEnv }}

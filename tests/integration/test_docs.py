@@ -154,8 +154,11 @@ class Docs(unittest.TestCase):
                  for text in re.findall(r"^```yaml\n(.*?)^```$", pages.read(name), re.M | re.S)]
         self.assertGreaterEqual(len(found), 1)
         for text in found:
-            with self.subTest(text), tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
-                file.write(text)
+            with self.subTest(text), tempfile.NamedTemporaryFile("w", suffix=".yaml") as file, \
+                    tempfile.NamedTemporaryFile("w") as secret:
+                secret.write("whsec_" + 32 * "A")
+                secret.flush()
+                file.write(re.sub(r"(secret_file: ).*", r"\1" + secret.name, text))
                 file.flush()
                 self.assertEqual(output(program(), "config", "check", "--config", file.name),
                                  "ok\n")

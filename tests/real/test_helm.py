@@ -38,6 +38,8 @@ SETS = {
         "keys": {"secret": "keys"}, "tls": {"secret": "tls", "clientCaSecret": "clients"},
         "hypershift": {"enabled": True, "releaseImage": "quay.io/x:1", "baseDomain": "example.com",
                        "pullSecret": "pull", "managementSecrets": {"west-1": "kubeconfig-west"}},
+        "events": {"webhooks": {"portal-1": {"url": "https://portal.example/x", "secret": "hook",
+                                             "types": "states", "caConfigMap": "hook-ca"}}},
         "config": {"log.level": "debug", "http": {"body_max": "2MiB"}, "adapters.required.cluster":
                    ["validation", "hypershift"]},
         "image": {"repository": "registry.example/driver", "digest": "sha256:" + "0" * 64},
@@ -357,7 +359,9 @@ class Started(HelmCase):
             "postgres": {"password": "x"}, "postgres-ca": {"ca.crt": text("crt")},
             "pull-secret": {".dockerconfigjson": "{\"auths\": {}}"},
             "management": {"kubeconfig": kubeconfig},
-            "management-west-1": {"kubeconfig": kubeconfig}}
+            "management-west-1": {"kubeconfig": kubeconfig},
+            "webhook-portal-1": {"secret": "whsec_" + 32 * "A"},
+            "webhook-portal-1-ca": {"ca.crt": text("crt")}}
 
     def test_the_program_takes_its_settings(self):
         """`config check` takes what each set of values makes."""
@@ -369,7 +373,7 @@ class Started(HelmCase):
                 values.get("auth", {}).pop("issuersSecret", None)
             with self.subTest(name):
                 env, flags = self.place(self.render(values), files)
-                self.assertEqual(len(flags), 1 if name == "all" else 0)
+                self.assertEqual(len(flags), 5 if name == "all" else 0)
                 done = subprocess.run([program(), "config", "check", *flags], env=env, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
                                       check=False, **self.account())

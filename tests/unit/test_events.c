@@ -8,6 +8,7 @@
 #include "driver/events/event.h"
 #include "driver/fleet/fleet.h"
 #include "store/rows_due.h"
+#include "store/rows_outbox.h"
 #include "tests/lib/world.h"
 
 #define S(text) HFD_SLICE(text)
@@ -237,6 +238,46 @@ static void young_ones_are_kept(void **state)
     assert_int_equal(list(w, 0).page.floor, 0);
 }
 
+struct reach {
+    int64_t seq;
+    enum hfd_stream stream;
+};
+
+static hfd_rc txn_reach(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct reach *r = arg;
+
+    return hfd_outbox_row_put(
+        tx, &(struct hfd_outbox_row){.name = S("t"), .stream = r->stream, .seq = r->seq}, err);
+}
+
+/* What a target of events lacks is kept for longer, but not for ever. */
+static void targets_hold_what_they_lack(void **state)
+{
+    struct world *w = *state;
+    struct forget f = {.before_us = 0};
+    struct reach r;
+    int64_t first;
+
+    (void)world_put_ok(w, "g", body, NULL);
+    (void)world_delete_ok(w, "g", NULL);
+    world_succeed_all(w, "g");
+    first = list(w, 0).page.rows[0].seq;
+    assert_int_equal(list(w, 0).page.count, 2);
+    f.before_us = world_now(w) + DAY_US;
+    for (int64_t reached = first - 1; reached <= first; reached++) {
+        r = (struct reach){reached, HFD_STREAM_RECONCILE};
+        assert_int_equal(hfd_store_update_wait(w->store, txn_reach, &r, &w->err), HFD_OK);
+        for (f.more = true; f.more;)
+            assert_int_equal(hfd_store_update_wait(w->store, txn_forget, &f, &w->err), HFD_OK);
+        assert_int_equal(list(w, 0).page.count, reached < first ? 2 : 1);
+        assert_int_equal(list(w, 0).page.floor, reached < first ? 0 : first);
+    }
+    f.held_us = f.before_us;
+    assert_int_equal(hfd_store_update_wait(w->store, txn_forget, &f, &w->err), HFD_OK);
+    assert_int_equal(list(w, 0).page.count, 0);
+}
+
 static int rings;
 
 static void count_ring(void *ctx)
@@ -269,6 +310,7 @@ int main(void)
         cmocka_unit_test(filters),
         cmocka_unit_test_setup_teardown(numbers_outlive_what_had_them, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(young_ones_are_kept, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(targets_hold_what_they_lack, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(the_bell_rings, world_setup, world_teardown),
     };
 

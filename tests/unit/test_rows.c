@@ -6,6 +6,7 @@
 #include "store/row_walk.h"
 #include "store/rows_fleet.h"
 #include "store/rows_history.h"
+#include "store/rows_outbox.h"
 #include "store/rows_remote.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"
@@ -1188,6 +1189,45 @@ static void tombstones_are_bounded(void **state)
     assert_int_equal(next, begin + 9);
 }
 
+/* One that a target of events lacks stays for longer, but not for ever. */
+static void tombstones_wait_for_targets(void **state)
+{
+    static const struct {
+        int64_t held_us;
+        int64_t back; /* how far the target is behind the removal of b */
+        bool a, b;    /* they stay */
+    } rows[] = {
+        {0, 0, false, false}, {0, 1, false, true},   {0, 9, true, true},
+        {10, 9, false, true}, {20, 9, false, false},
+    };
+    struct fixture *fx = *state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct hfd_tombstone_limits limits = {9, 100, rows[i].held_us};
+        struct hfd_outbox_row target = {.name = S("t"), .stream = HFD_STREAM_STATES};
+        struct hfd_tombstone_row row;
+        bool more;
+
+        assert_int_equal(bury(fx, "a", 10, (struct hfd_tombstone_limits){9, 0, 0}), HFD_OK);
+        assert_int_equal(bury(fx, "b", 20, (struct hfd_tombstone_limits){9, 0, 0}), HFD_OK);
+        assert_true(is_buried(fx, "b", &row));
+        target.seq = row.seq - rows[i].back;
+        assert_int_equal(hfd_outbox_row_put(&fx->tx, &target, NULL), HFD_OK);
+        target.name = S("u"); /* the lowest counts, and of this stream alone */
+        target.seq++;
+        assert_int_equal(hfd_outbox_row_put(&fx->tx, &target, NULL), HFD_OK);
+        target.stream = HFD_STREAM_RECONCILE;
+        target.seq = 0;
+        assert_int_equal(hfd_outbox_row_put(&fx->tx, &target, NULL), HFD_OK);
+        assert_int_equal(hfd_tombstone_row_trim(&fx->tx, &limits, &more, NULL), HFD_OK);
+        assert_int_equal(is_buried(fx, "a", &row), rows[i].a);
+        assert_int_equal(is_buried(fx, "b", &row), rows[i].b);
+        assert_int_equal(
+            hfd_tombstone_row_trim(&fx->tx, &(struct hfd_tombstone_limits){9, 50, 50}, &more, NULL),
+            HFD_OK);
+    }
+}
+
 /*
  * The newest instances of a subject are kept, each with its reports, and go with its tombstone. A
  * report that is put again replaces itself.
@@ -2209,6 +2249,7 @@ int main(void)
         RULE(history_tells_the_creation),
         RULE(history_has_pages),
         RULE(tombstones_are_bounded),
+        RULE(tombstones_wait_for_targets),
         RULE(a_tombstone_is_lifted),
         RULE(ended_instances_are_bounded),
         RULE(kept_objects_are_bounded_over_all),

@@ -203,23 +203,10 @@ static void hs_seen_each(struct hfd_hs_inventory *seen, hfd_slice place,
 
 /* ---- records: when to visit each cluster and nodepool ---- */
 
-#define BUCKETS 4096u
-
-struct records {
-    struct hfd_hs_record *buckets[BUCKETS];
-};
-
-static struct hfd_hs_record **bucket_of(const struct records *r, hfd_slice id)
-{
-    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % BUCKETS;
-
-    return (struct hfd_hs_record **)(uintptr_t)&r->buckets[at];
-}
-
 /* Frees all records. */
-static void records_fini(struct records *r)
+static void records_fini(struct hfd_hs_records *r)
 {
-    for (size_t i = 0; i < BUCKETS; i++) {
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++) {
         while (r->buckets[i] != NULL) {
             struct hfd_hs_record *next = r->buckets[i]->next;
 
@@ -229,20 +216,10 @@ static void records_fini(struct records *r)
     }
 }
 
-/* Finds the record of a cluster or nodepool, or NULL. */
-static struct hfd_hs_record *record_find(const struct records *r, hfd_slice id)
-{
-    struct hfd_hs_record *record = *bucket_of(r, id);
-
-    while (record != NULL && !hfd_slice_is(id, record->id))
-        record = record->next;
-    return record;
-}
-
 /* @return NULL: memory is short, or the id is longer than any of ours */
-static struct hfd_hs_record *record_make(struct records *r, const struct hfd_fleet_row *row)
+static struct hfd_hs_record *record_make(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
 {
-    struct hfd_hs_record **bucket = bucket_of(r, row->id);
+    struct hfd_hs_record **bucket = hfd_hs_bucket_of(r, row->id);
     struct hfd_hs_record *record;
 
     if (row->id.len > HFD_HS_ID_MAX || row->owner_id.len > HFD_HS_ID_MAX)
@@ -262,9 +239,9 @@ static struct hfd_hs_record *record_make(struct records *r, const struct hfd_fle
  * Finds or makes the record of a row, and has it visited at once if the row is new or changed.
  * Forgets the row if memory is short: the next scan finds it again.
  */
-static void record_note(struct records *r, const struct hfd_fleet_row *row)
+static void record_note(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
 {
-    struct hfd_hs_record *record = record_find(r, row->id);
+    struct hfd_hs_record *record = hfd_hs_record_find(r, row->id);
     const bool deleting = row->deleted_us != 0;
 
     if (record == NULL)
@@ -280,9 +257,9 @@ static void record_note(struct records *r, const struct hfd_fleet_row *row)
 }
 
 /* Frees one record. */
-static void record_remove(struct records *r, struct hfd_hs_record *record)
+static void record_remove(struct hfd_hs_records *r, struct hfd_hs_record *record)
 {
-    struct hfd_hs_record **at = bucket_of(r, hfd_slice_of(record->id));
+    struct hfd_hs_record **at = hfd_hs_bucket_of(r, hfd_slice_of(record->id));
 
     while (*at != record)
         at = &(*at)->next;
@@ -294,25 +271,25 @@ static void record_remove(struct records *r, struct hfd_hs_record *record)
  * Has a cluster or nodepool visited at once, and with a cluster all its nodepools. A record that
  * was just visited waits for its soonest_us: a stream of events makes few visits.
  */
-static void records_touch(struct records *r, hfd_slice id)
+static void records_touch(struct hfd_hs_records *r, hfd_slice id)
 {
-    struct hfd_hs_record *record = record_find(r, id);
+    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
 
     if (record == NULL)
         return;
     record->due_us = record->soonest_us;
     if (record->owner_id[0] != '\0')
         return;
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
         for (record = r->buckets[i]; record != NULL; record = record->next)
             if (hfd_slice_is(id, record->owner_id))
                 record->due_us = record->soonest_us;
 }
 
 /* As touch, and has the objects applied again: secrets of an order have no generation. */
-static void records_renew(struct records *r, hfd_slice id)
+static void records_renew(struct hfd_hs_records *r, hfd_slice id)
 {
-    struct hfd_hs_record *record = record_find(r, id);
+    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
 
     if (record != NULL)
         record->applied_generation = 0;
@@ -320,19 +297,19 @@ static void records_renew(struct records *r, hfd_slice id)
 }
 
 /* Has all visited at once. */
-static void records_touch_all(struct records *r)
+static void records_touch_all(struct hfd_hs_records *r)
 {
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
         for (struct hfd_hs_record *record = r->buckets[i]; record != NULL; record = record->next)
             record->due_us = 0;
 }
 
 /* The record that is due first, or NULL. */
-static struct hfd_hs_record *records_first(const struct records *r)
+static struct hfd_hs_record *records_first(const struct hfd_hs_records *r)
 {
     struct hfd_hs_record *first = NULL;
 
-    for (size_t i = 0; i < BUCKETS; i++)
+    for (size_t i = 0; i < HFD_HS_BUCKETS; i++)
         for (struct hfd_hs_record *k = r->buckets[i]; k != NULL; k = k->next)
             if (first == NULL || k->due_us < first->due_us)
                 first = k;
@@ -376,7 +353,7 @@ struct hfd_hypershift {
     bool failing;               /* the last failure of HyperFleet was logged */
     bool has_fleet, has_server; /* both were reached */
     atomic_int trouble;         /* enum trouble, for other threads */
-    struct records records;
+    struct hfd_hs_records records;
     struct hfd_hs_inventory seen;
     int64_t seen_due_us;
     int64_t look_due_us, scan_due_us;
@@ -496,7 +473,7 @@ static void count_visit(const struct hfd_hypershift *h, enum hfd_step_end end)
 static void renew_tree_of_owner(struct hfd_hypershift *h, const struct hfd_hs_work *w)
 {
     struct hfd_hs_record *owner =
-        w->row.kind == HFD_KIND_NODEPOOL ? record_find(&h->records, w->row.owner_id) : NULL;
+        w->row.kind == HFD_KIND_NODEPOOL ? hfd_hs_record_find(&h->records, w->row.owner_id) : NULL;
 
     if (owner == NULL)
         return;
@@ -568,6 +545,7 @@ static void visit_record(struct hfd_hypershift *h, struct hfd_hs_record *record)
         .checker = &h->checker,
         .defaults = &h->checker.defaults,
         .record = record,
+        .records = &h->records,
         .now_us = hfd_clock_wall_us(h->config.clock),
         .mono_us = mono_us(h),
         .resync_us = h->config.resync_us,

@@ -407,6 +407,15 @@ static enum hfd_step_end hs_delete_object(void *arg)
     return hs_remove(w, &w->object.name, &w->object.doc);
 }
 
+/* True if a nodepool that was made anew under the same name has taken the object over. */
+static bool is_of_another(const struct hfd_hs_work *w, const json_t *object)
+{
+    const hfd_slice pool = hfd_hs_label(object, HFD_HS_LABEL_NODEPOOL);
+
+    return pool.len > 0 && !hfd_slice_eq(pool, w->row.id) &&
+           hfd_hs_record_find(w->records, pool) != NULL;
+}
+
 /*
  * Deletes an object if it is there and ours, and waits until it is gone.
  * @param doc  replaced; NULL = it is not there
@@ -418,7 +427,7 @@ static enum hfd_step_end hs_remove(struct hfd_hs_work *w, const struct hfd_kube_
     enum hfd_step_end end = hfd_hs_read(w, name, doc);
     char held[HFD_HS_WORDS_MAX];
 
-    if (end != HFD_STEP_DONE || *doc == NULL || !hs_is_ours(w, *doc))
+    if (end != HFD_STEP_DONE || *doc == NULL || !hs_is_ours(w, *doc) || is_of_another(w, *doc))
         return end;
     if (!hfd_hs_is_deleting(*doc)) {
         end = hs_delete(w, name, *doc);

@@ -83,6 +83,25 @@ struct hfd_hs_record {
     bool tree_reached;          /* it was read since all gates opened */
 };
 
+#define HFD_HS_BUCKETS 4096u
+
+/** The records of all clusters and nodepools that are there. */
+struct hfd_hs_records {
+    struct hfd_hs_record *buckets[HFD_HS_BUCKETS];
+};
+
+/** The bucket of an id. */
+static inline struct hfd_hs_record **hfd_hs_bucket_of(const struct hfd_hs_records *records,
+                                                      hfd_slice id)
+{
+    const size_t at = hfd_slice_hash(HFD_HASH_START, id) % HFD_HS_BUCKETS;
+
+    return (struct hfd_hs_record **)(uintptr_t)&records->buckets[at];
+}
+
+/** Finds the record of a cluster or nodepool, or NULL. */
+struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *records, hfd_slice id);
+
 /** A kind of objects that the operator makes. */
 struct hfd_hs_part {
     size_t version;          /* the one that the API server has */
@@ -121,6 +140,7 @@ struct hfd_hs_work {
     const struct hfd_hs_checker *checker;
     const struct hfd_hs_defaults *defaults; /* the checker's */
     struct hfd_hs_record *record;
+    const struct hfd_hs_records *records;
     int64_t now_us, mono_us, resync_us, grace_us;
     struct hfd_arena *mem;
 

@@ -10,6 +10,7 @@
 #include "driver/base/clock.h"
 #include "driver/core/driver.h"
 
+struct hfd_bell;
 struct hfd_demo;
 struct hfd_keeper;
 
@@ -18,7 +19,8 @@ struct hfd_demo_config {
     struct hfd_keeper *keeper; /* they report while it leads; NULL = always */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
-    int64_t total_us; /* from a resource's change to its last adapter's success; 0 = at once */
+    struct hfd_bell *bell; /* rings when a resource has become due; NULL = nothing does */
+    int64_t total_us;      /* from a resource's change to its last adapter's success; 0 = at once */
 };
 
 /**
@@ -37,7 +39,7 @@ HFD_MUST_CHECK hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struc
  */
 void hfd_demo_stop(struct hfd_demo **demo);
 
-/** A resource that is not Ready, as the demo adapters see it. */
+/** A resource, as the demo adapters see it. */
 struct hfd_demo_view {
     struct hfd_adapter_names required; /* of its kind */
     struct hfd_agg_reports reports;    /* the stored reports */
@@ -49,12 +51,14 @@ struct hfd_demo_view {
 };
 
 /**
- * Tells whether the required adapter `at` of n must report now. It is due total * (at + 1) / n
- * after the change, unless it has reported at this generation (Finalized, while deleting). A change
- * that is further ahead than total was made before the clock was set back; it is due at once.
+ * Tells when the required adapter `at` of n must report: total * (at + 1) / n after the change. A
+ * change that is further ahead than total was made before the clock was set back; it is due at
+ * once.
  * @param floor_us the earliest time of observation that counts: that of the stored report
+ * @return by the wall clock; INT64_MAX: it has reported at this generation (Finalized, while
+ * deleting)
  */
-bool hfd_demo_is_due(const struct hfd_demo_view *view, size_t at, int64_t *floor_us);
+int64_t hfd_demo_due_us(const struct hfd_demo_view *view, size_t at, int64_t *floor_us);
 
 /**
  * Makes the demo adapters without a thread. Borrows what config points at.
@@ -65,9 +69,9 @@ HFD_MUST_CHECK hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct 
 /** Frees them, on the thread that ran the rounds. Accepts NULL. */
 void hfd_demo_free(struct hfd_demo *demo);
 /**
- * Reports what is due on the next page of resources.
- * @return whether there are further pages
+ * Takes what is new, and reports all that is due.
+ * @return when the next report is due, by the monotonic clock; INT64_MAX = none is known
  */
-bool hfd_demo_round(struct hfd_demo *demo);
+int64_t hfd_demo_round(struct hfd_demo *demo);
 
 #endif

@@ -168,30 +168,6 @@ hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c)
                                 : HFD_OK;
 }
 
-/* A call of the hooks that waits for the commit. */
-struct asked {
-    const struct hfd_adapter_hooks *hooks;
-    size_t len;
-    char guresid[HFD_GURESID_MAX];
-};
-
-static void ask(const void *arg)
-{
-    const struct asked *a = arg;
-
-    a->hooks->asked(a->hooks->ctx, (hfd_slice){a->guresid, a->len});
-}
-
-hfd_rc hfd_ctx_ask_adapter(const struct hfd_ctx *c, hfd_slice guresid)
-{
-    struct asked a = {.hooks = c->driver->hooks, .len = guresid.len};
-
-    if (a.hooks == NULL || guresid.len > sizeof(a.guresid))
-        return HFD_OK;
-    memcpy(a.guresid, guresid.p, guresid.len);
-    return hfd_txn_after_commit(c->tx, ask, &a, sizeof(a), c->err);
-}
-
 /* ---- guresid ---- */
 
 /* The id that the orchestrator gives. */

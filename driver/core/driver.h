@@ -67,8 +67,6 @@ struct hfd_adapter_hooks {
      */
     hfd_rc (*admit)(void *ctx, const struct hfd_ctx *c, const struct hfd_call *call,
                     const struct hfd_resource_row *was);
-    /** A resource was ordered or deleted, and that is on disk. Never waits. Thread: writer. */
-    void (*asked)(void *ctx, hfd_slice guresid);
     /**
      * Hands over all objects as they were at the last look, and looks again soon. `take` must be
      * short, and read no store. Thread: any.
@@ -172,9 +170,6 @@ static inline struct hfd_fleet_call hfd_ctx_fleet_call(const struct hfd_ctx *c, 
                                    .mem = c->mem,
                                    .changes = c->changes};
 }
-
-/** Tells the adapter of this program, if there is one, that a resource was ordered or deleted. */
-HFD_MUST_CHECK hfd_rc hfd_ctx_ask_adapter(const struct hfd_ctx *c, hfd_slice guresid);
 
 /** Wakes the thread that carries out scheduled work, once the transaction is on disk. */
 HFD_MUST_CHECK hfd_rc hfd_ctx_wake_worker(const struct hfd_ctx *c);

@@ -411,7 +411,8 @@ static struct hfd_fleet_call fleet_call(const struct apply *a)
 {
     struct hfd_fleet_call call = hfd_ctx_fleet_call(a->c, a->call->caller);
 
-    call.again = a->row->state == HFD_STATE_FAILED;
+    /* The secrets of an order, which the adapter of this program takes, have no generation. */
+    call.again = a->row->state == HFD_STATE_FAILED || a->c->driver->hooks != NULL;
     return call;
 }
 

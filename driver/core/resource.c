@@ -388,12 +388,11 @@ static hfd_rc may_be_made(const struct hfd_ctx *c, const struct hfd_call *call,
 static hfd_rc admit(const struct hfd_ctx *c, const struct hfd_call *call,
                     const struct hfd_resource_row *was)
 {
-    hfd_rc rc = may_be_made(c, call, was);
+    const hfd_rc rc = may_be_made(c, call, was);
 
     if (rc != HFD_OK || c->driver->hooks == NULL)
         return rc;
-    rc = hfd_ctx_ask_adapter(c, call->guresid);
-    return rc == HFD_OK ? hfd_order_secrets_keep(c, call->guresid, call->input->credentials) : rc;
+    return hfd_order_secrets_keep(c, call->guresid, call->input->credentials);
 }
 
 /* Writes the row with its cookie, and judges at once what the parts already say. */
@@ -615,12 +614,17 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
     return answer_row(&c, &f.row, out);
 }
 
-/* Deletes the resource's own cluster or nodepool. A cluster takes its nodepools with it. */
-static hfd_rc delete_parts(const struct hfd_ctx *c, hfd_slice caller, const struct hfd_parts *parts)
+/*
+ * Deletes the resource's own cluster or nodepool. A cluster takes its nodepools with it.
+ * @param again  it has failed before
+ */
+static hfd_rc delete_parts(const struct hfd_ctx *c, hfd_slice caller, bool again,
+                           const struct hfd_parts *parts)
 {
-    const struct hfd_fleet_call fc = hfd_ctx_fleet_call(c, caller);
+    struct hfd_fleet_call fc = hfd_ctx_fleet_call(c, caller);
     hfd_rc rc = HFD_OK;
 
+    fc.again = again;
     for (size_t i = 0; rc == HFD_OK && i < parts->count; i++) {
         const struct hfd_part_row *p = &parts->items[i].row;
         const struct hfd_fleet_target target = {.kind = p->kind, .id = p->fleet_id};
@@ -666,16 +670,15 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
 static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
                            struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
+    const bool again = row->state == HFD_STATE_FAILED;
     struct hfd_parts parts;
     hfd_rc rc;
 
     rc = hfd_parts_load(c, call->guresid, &parts);
     if (rc == HFD_OK)
-        rc = hfd_ctx_ask_adapter(c, call->guresid);
-    if (rc == HFD_OK)
         rc = begin(c, HFD_OP_DELETE, &parts, row);
     if (rc == HFD_OK)
-        rc = delete_parts(c, call->caller, &parts);
+        rc = delete_parts(c, call->caller, again, &parts);
     if (rc == HFD_OK)
         rc = hfd_parts_schedule(c, call->guresid, HFD_GOAL_DELETE);
     if (rc == HFD_OK)

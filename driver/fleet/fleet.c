@@ -941,6 +941,8 @@ hfd_rc hfd_fleet_delete(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     rc = hfd_fleet_get(tx, target, call->mem, &out->row, err);
     if (rc == HFD_OK && out->row.deleted_us == 0)
         rc = mark_deleted(&w, &out->row);
+    else if (rc == HFD_OK && call->again)
+        rc = due_again(&w, &out->row);
     if (rc == HFD_OK && target->kind == HFD_KIND_CLUSTER)
         rc = for_each_child(&w, target->id, delete_child);
     if (rc != HFD_OK)

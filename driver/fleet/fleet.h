@@ -98,7 +98,7 @@ struct hfd_fleet_call {
     const struct hfd_fleet *fleet;
     int64_t now_us;
     hfd_slice caller; /* for created_by and updated_by, e-mail shaped */
-    bool again;       /* a new attempt: a patch that changes nothing has it due all the same */
+    bool again;       /* a new attempt: it is due also where the call changes nothing */
     bool by_others;   /* not the driver: its labels are not the caller's (hfd_fleet_claim) */
     struct hfd_arena *mem;
     struct hfd_fleet_changes *changes; /* appended to; NULL = the caller does not need them */

@@ -168,6 +168,7 @@ static hfd_rc open_apis(struct adapter *a, struct hfd_err *err)
         .http = hfd_look_http(a->settings),
         .rng = &hfd_rng_system,
         .pauses = a->hypershift.pauses,
+        .interval_us = a->settings->remote_watch_us,
         .send_secrets = a->send_secrets,
     };
     hfd_rc rc = HFD_OK;
@@ -261,8 +262,7 @@ static enum hfd_exit run(struct adapter *a)
     if (status != HFD_EXIT_OK || stop)
         return status;
     hfd_steady_init(&a->steady, &hfd_clock_boot);
-    rc = hfd_serve_hypershift_begin(&a->hypershift, &a->steady.clock, a->settings->remote_watch_us,
-                                    &err);
+    rc = hfd_serve_hypershift_begin(&a->hypershift, &a->steady.clock, &err);
     if (rc != HFD_OK)
         return hfd_cli_fail_rc(rc, "adapter", &err);
     run_until_signal(a);

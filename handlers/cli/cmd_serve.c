@@ -809,9 +809,11 @@ static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
         .keeper = s->keeper,
         .driver = &s->driver,
         .clock = s->clock,
+        .bell = &s->bell,
         .total_us = s->settings->demo_us,
     };
-    const struct hfd_serve_hypershift_parts parts = {s->store, &s->driver, s->clock, s->keeper};
+    const struct hfd_serve_hypershift_parts parts = {s->store, &s->driver, s->clock, s->keeper,
+                                                     &s->bell};
     hfd_rc rc = hfd_aging_start(&aging, &s->aging, err);
 
     if (rc == HFD_OK && demo.total_us >= 0)

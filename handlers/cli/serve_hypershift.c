@@ -3,6 +3,7 @@
 
 #include "driver/adapters/hypershift/hypershift.h"
 #include "driver/adapters/hypershift/order.h"
+#include "driver/base/bell.h"
 #include "handlers/cli/look.h"
 #include "schemas/documents.h"
 
@@ -11,7 +12,6 @@
 #define MEM_MAX_BYTES ((size_t)16 << 20)
 #define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
 #define RETRY_MAX_US (INT64_C(60) * HFD_US_PER_S)
-#define LOOK_US (HFD_US_PER_S / 2)
 
 /* ---- files ---- */
 
@@ -174,15 +174,15 @@ static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *c
     return hfd_hs_admit(&h->checker, c, call, was);
 }
 
-/* Threads of the server may call these two while the adapter stops. */
-static void asked(void *ctx, hfd_slice guresid)
+/* A cluster or nodepool has become due. Thread: any. */
+static void on_bell(void *ctx)
 {
     struct hfd_serve_hypershift *h = ctx;
 
     pthread_mutex_lock(&h->lock);
     for (size_t i = 0; i < h->management_count; i++)
         if (h->managements[i].thread != NULL)
-            hfd_hypershift_asked(h->managements[i].thread, guresid);
+            hfd_hypershift_wake(h->managements[i].thread);
     pthread_mutex_unlock(&h->lock);
 }
 
@@ -205,6 +205,7 @@ const char *hfd_serve_hypershift_trouble(struct hfd_serve_hypershift *h)
     return text;
 }
 
+/* Threads of the server may call it while the adapter stops. */
 static void objects(void *ctx, hfd_adapter_object_fn *take, void *arg)
 {
     struct hfd_serve_hypershift *h = ctx;
@@ -254,7 +255,7 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
     h->names[0] = HFD_SLICE(HFD_HS_VALIDATION);
     h->names[1] = HFD_SLICE(HFD_HS_ADAPTER);
     h->hooks = (struct hfd_adapter_hooks){
-        .judge = h->names[0], .ctx = h, .admit = admit, .asked = asked, .objects = objects};
+        .judge = h->names[0], .ctx = h, .admit = admit, .objects = objects};
     d->hooks = &h->hooks;
     d->fleet.builtin = (struct hfd_adapter_names){h->names, 2};
     if (!hfd_settings_is_set(s, HFD_SETTING_required_cluster))
@@ -274,7 +275,7 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
 /* ---- the threads ---- */
 
 hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct hfd_clock *clock,
-                                  int64_t look_us, struct hfd_err *err)
+                                  struct hfd_err *err)
 {
     struct hfd_hypershift_config config = {
         .clock = clock,
@@ -283,7 +284,6 @@ hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct h
         .pull_secret_file = h->pull_secret_file,
         .timeout_us = h->timeout_us,
         .pauses = h->pauses,
-        .look_us = look_us,
         .grace_us = h->grace_us,
         .resync_us = h->resync_us,
     };
@@ -314,11 +314,19 @@ hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
             .store = parts->store, .driver = parts->driver, .keeper = parts->keeper};
         m->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &m->rows};
     }
-    return hfd_serve_hypershift_begin(h, parts->clock, LOOK_US, err);
+    if (h->on && parts->bell != NULL) {
+        h->bell = parts->bell;
+        h->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = h};
+        hfd_bell_listen(h->bell, &h->listener);
+    }
+    return hfd_serve_hypershift_begin(h, parts->clock, err);
 }
 
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)
 {
+    if (h->bell != NULL)
+        hfd_bell_unlisten(h->bell, &h->listener);
+    h->bell = NULL;
     for (size_t i = 0; i < h->management_count; i++) {
         struct hfd_hypershift *thread;
 

@@ -10,6 +10,7 @@
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"
+#include "driver/base/bell.h"
 #include "driver/core/driver.h"
 #include "handlers/cli/cli.h"
 
@@ -32,7 +33,9 @@ struct hfd_serve_hypershift {
     size_t management_count;
     struct hfd_hs_checker checker;
     struct hfd_adapter_hooks hooks;
-    hfd_slice names[2]; /* of the adapters that it is */
+    struct hfd_bell *bell; /* that it listens to; NULL = none */
+    struct hfd_bell_listener listener;
+    hfd_slice names[2];    /* of the adapters that it is */
 };
 
 /**
@@ -61,6 +64,7 @@ struct hfd_serve_hypershift_parts {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     struct hfd_keeper *keeper; /* NULL = the only server */
+    struct hfd_bell *bell;     /* rings when a cluster or nodepool has become due */
 };
 /** Starts the threads, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
@@ -68,11 +72,10 @@ HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                                  struct hfd_err *err);
 /**
  * Starts a thread for each management cluster, with its `fleet`.
- * @param look_us  how often HyperFleet is asked for what is pending
  * @return as hfd_serve_hypershift_start
  */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h,
-                                                 const struct hfd_clock *clock, int64_t look_us,
+                                                 const struct hfd_clock *clock,
                                                  struct hfd_err *err);
 /** Has kubeconfigs, their files and the pull secret read again: SIGHUP. Thread: main. */
 void hfd_serve_hypershift_reload(struct hfd_serve_hypershift *h);

@@ -201,7 +201,6 @@ static void start_adapter(struct run *r)
         .management = HFD_SLICE(HFD_HS_MANAGEMENT),
         .access = &r->access,
         .checker = &r->checker,
-        .look_us = HFD_US_PER_S / 2,
         .timeout_us = 30 * HFD_US_PER_S,
         .pauses = {5 * HFD_US_PER_S, 60 * HFD_US_PER_S},
         .grace_us = 60 * HFD_US_PER_S,
@@ -238,14 +237,6 @@ static hfd_rc admit(void *ctx, const struct hfd_ctx *c, const struct hfd_call *c
     return hfd_hs_admit(&r->checker, c, call, was);
 }
 
-/* The adapter finds what is pending by itself: a call from the writer's thread has no fixed time.
- */
-static void asked(void *ctx, hfd_slice guresid)
-{
-    (void)ctx;
-    (void)guresid;
-}
-
 static void beside(void *ctx);
 
 static void begin(struct run *r)
@@ -256,8 +247,7 @@ static void begin(struct run *r)
     r->checker.defaults = (struct hfd_hs_defaults){.namespace = HFD_SLICE("clusters")};
     if (hfd_schema_hypershift(&r->checker.schemas, &r->w.err) != HFD_OK)
         fail(r, "start", "%s", r->w.err.msg);
-    r->hooks =
-        (struct hfd_adapter_hooks){.judge = adapters[0], .ctx = r, .admit = admit, .asked = asked};
+    r->hooks = (struct hfd_adapter_hooks){.judge = adapters[0], .ctx = r, .admit = admit};
     r->access.server = HFD_SLICE("https://simulated");
     r->w.driver.hooks = &r->hooks;
     r->w.driver.rules.check_order = hfd_hs_order_check;

@@ -53,14 +53,8 @@ static hfd_rc admit_all(void *ctx, const struct hfd_ctx *c, const struct hfd_cal
     return HFD_OK;
 }
 
-static void ask_nothing(void *ctx, hfd_slice guresid)
-{
-    (void)ctx;
-    (void)guresid;
-}
-
-static const struct hfd_adapter_hooks hooks = {
-    .judge = HFD_SLICE("validation"), .admit = admit_all, .asked = ask_nothing};
+static const struct hfd_adapter_hooks hooks = {.judge = HFD_SLICE("validation"),
+                                               .admit = admit_all};
 static const struct hfd_output_rule secrets[] = {
     {HFD_SLICE("kubeconfig"), HFD_SLICE("dns"), HFD_SLICE("/secrets/kubeconfig")}};
 

@@ -113,14 +113,8 @@ static hfd_rc admit_all(void *ctx, const struct hfd_ctx *c, const struct hfd_cal
     return HFD_OK;
 }
 
-static void ask_nothing(void *ctx, hfd_slice guresid)
-{
-    (void)ctx;
-    (void)guresid;
-}
-
-static const struct hfd_adapter_hooks hooks = {
-    .judge = HFD_SLICE("validation"), .admit = admit_all, .asked = ask_nothing};
+static const struct hfd_adapter_hooks hooks = {.judge = HFD_SLICE("validation"),
+                                               .admit = admit_all};
 
 static void take_ring(struct fixture *fx)
 {

@@ -5,9 +5,9 @@
 #include "driver/core/transition.h"
 #include "driver/core/output.h"
 #include "driver/fleet/report.h"
+#include "store/rows_due.h"
 #include "store/rows_resource.h"
 
-#define PAGE_MAX 200
 #define MEM_BYTES ((size_t)64 << 20)
 
 static hfd_rc store(struct hfd_txn *tx, void *arg, struct hfd_err *err);
@@ -16,82 +16,22 @@ static hfd_rc open_reader(void *arg, struct hfd_err *err)
 {
     struct hfd_hs_fleet_store *f = arg;
 
-    return hfd_store_reader_open(f->store, &f->reader, err);
+    f->news = (struct hfd_news){.store = f->store};
+    return hfd_store_reader_open(f->store, &f->news.reader, err);
 }
 
 static void close_reader(void *arg)
 {
     struct hfd_hs_fleet_store *f = arg;
 
-    hfd_store_reader_close(&f->reader);
+    hfd_store_reader_close(&f->news.reader);
 }
 
-/* ---- which resources there are ---- */
-
-struct page {
-    struct hfd_arena *mem;
-    struct hfd_pending_query query;
-    struct hfd_fleet_list rows;
-};
-
-static hfd_rc read_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct page *p = arg;
-
-    return hfd_fleet_row_pending(tx, &p->query, p->mem, &p->rows, err);
-}
-
-static hfd_rc scan(void *arg, const struct hfd_hs_scan *want, struct hfd_err *err)
+static hfd_rc look(void *arg, const struct hfd_news_look *want, struct hfd_err *err)
 {
     struct hfd_hs_fleet_store *f = arg;
-    struct page p = {.query = {.limit = PAGE_MAX, .all = want->all}};
-    hfd_rc rc = HFD_OK;
-    bool more = true;
 
-    while (more) {
-        struct hfd_arena mem;
-
-        hfd_arena_init(&mem, MEM_BYTES);
-        p.mem = &mem;
-        rc = hfd_store_read(f->reader, read_page, &p, err);
-        more = rc == HFD_OK && p.rows.count == PAGE_MAX;
-        for (size_t i = 0; rc == HFD_OK && i < p.rows.count; i++)
-            more = want->on_row(want->ctx, &p.rows.rows[i]) && more;
-        if (more) {
-            p.query.after_us = p.rows.rows[p.rows.count - 1].created_us;
-            p.query.after_seq = p.rows.rows[p.rows.count - 1].seq;
-        }
-        hfd_arena_fini(&mem);
-    }
-    return rc;
-}
-
-struct parts {
-    hfd_slice guresid;
-    struct hfd_arena *mem;
-    struct hfd_part_list list;
-};
-
-static hfd_rc read_parts(struct hfd_txn *tx, void *arg, struct hfd_err *err)
-{
-    struct parts *p = arg;
-
-    return hfd_part_row_list(tx, p->guresid, p->mem, &p->list, err);
-}
-
-static hfd_rc list_parts(void *arg, const struct hfd_hs_parts *want, struct hfd_err *err)
-{
-    struct hfd_hs_fleet_store *f = arg;
-    struct hfd_arena mem;
-    struct parts p = {.guresid = want->guresid, .mem = &mem};
-    hfd_rc rc;
-
-    hfd_arena_init(&mem, MEM_BYTES);
-    rc = hfd_store_read(f->reader, read_parts, &p, err);
-    for (size_t i = 0; rc == HFD_OK && i < p.list.count; i++)
-        want->on_part(want->ctx, p.list.rows[i].fleet_id);
-    hfd_arena_fini(&mem);
-    return rc;
+    return hfd_news_read(&f->news, want, err);
 }
 
 /* ---- one resource ---- */
@@ -240,7 +180,7 @@ static hfd_rc load_row(void *arg, struct hfd_hs_work *w, hfd_slice id, struct hf
 {
     struct hfd_hs_fleet_store *f = arg;
     struct visit v = {f, w, id};
-    hfd_rc rc = hfd_store_read(f->reader, load, &v, err);
+    hfd_rc rc = hfd_store_read(f->news.reader, load, &v, err);
 
     if (rc != HFD_OK)
         return rc;
@@ -277,7 +217,7 @@ static bool is_current(void *arg, struct hfd_hs_work *w)
 {
     struct visit v = {arg, w, w->row.id};
     const struct hfd_arena_mark mark = hfd_arena_mark(w->mem);
-    const hfd_rc rc = hfd_store_read(v.fleet->reader, read_row, &v, NULL);
+    const hfd_rc rc = hfd_store_read(v.fleet->news.reader, read_row, &v, NULL);
 
     hfd_arena_rewind(w->mem, mark);
     return rc == HFD_OK && hfd_keeper_holds(v.fleet->keeper, &v.fleet->hold);
@@ -400,7 +340,9 @@ static hfd_rc write_spec(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     if (rc == HFD_OK && row.generation == r->w->row.generation) {
         row.spec = r->spec;
         row.generation++;
-        rc = hfd_fleet_row_update(tx, &row, err);
+        rc = hfd_due_next(tx, &row.due_seq, err);
+        if (rc == HFD_OK)
+            rc = hfd_fleet_row_update(tx, &row, err);
     }
     hfd_arena_fini(&mem);
     return rc == HFD_NOT_FOUND ? HFD_OK : rc;
@@ -415,10 +357,10 @@ static hfd_rc set_spec(void *arg, struct hfd_hs_work *w, hfd_slice spec, struct 
 }
 
 const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops = {
+    .embedded = true,
     .open = open_reader,
     .close = close_reader,
-    .scan = scan,
-    .parts = list_parts,
+    .look = look,
     .load = load_row,
     .is_current = is_current,
     .send = send,

@@ -8,6 +8,7 @@
 #define HFD_HYPERSHIFT_FLEET_H
 
 #include "driver/adapters/hypershift/report.h"
+#include "driver/adapters/news.h"
 #include "driver/replica/keeper.h"
 
 struct hfd_driver;
@@ -21,7 +22,7 @@ struct hfd_hs_fleet_store {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     struct hfd_keeper *keeper; /* it works while this leads; NULL = always */
-    struct hfd_store_reader *reader;
+    struct hfd_news news;
     struct hfd_hold hold; /* when a resource was loaded last */
     struct hfd_hold seen; /* at the last look */
 };
@@ -29,33 +30,13 @@ struct hfd_hs_fleet_store {
 /** The seam, with `impl` a struct hfd_hs_fleet_store. */
 extern const struct hfd_hs_fleet_ops hfd_hs_fleet_store_ops;
 
-/** Takes a cluster or nodepool that is there; borrows. @return false: no more is wanted */
-typedef bool hfd_hs_on_row_fn(void *ctx, const struct hfd_fleet_row *row);
-
-/** One search: its extent, and the function that takes what it finds. */
-struct hfd_hs_scan {
-    bool all; /* else those alone that are not ready */
-    hfd_hs_on_row_fn *on_row;
-    void *ctx;
-};
-
-/** Takes the id of a part of a resource; borrows. */
-typedef void hfd_hs_on_part_fn(void *ctx, hfd_slice fleet_id);
-
-struct hfd_hs_parts {
-    hfd_slice guresid;
-    hfd_hs_on_part_fn *on_part;
-    void *ctx;
-};
-
 /** All fail with HFD_IO, HFD_NOMEM or HFD_BUSY, and with what is said. */
 struct hfd_hs_fleet_ops {
+    bool embedded; /* it is this program's own, and in the same store */
     /* Called first and last on the adapter's thread. */
     hfd_rc (*open)(void *fleet, struct hfd_err *err);
     void (*close)(void *fleet);
-    hfd_rc (*scan)(void *fleet, const struct hfd_hs_scan *scan, struct hfd_err *err);
-    /* The parts of a resource. NULL = this HyperFleet does not say what is asked for. */
-    hfd_rc (*parts)(void *fleet, const struct hfd_hs_parts *parts, struct hfd_err *err);
+    hfd_rc (*look)(void *fleet, const struct hfd_news_look *look, struct hfd_err *err);
     /* Reads all that there is on a resource into the work. HFD_NOT_FOUND: it is gone; HFD_CONFLICT:
        another replica of this program works for it. */
     hfd_rc (*load)(void *fleet, struct hfd_hs_work *work, hfd_slice id, struct hfd_err *err);

@@ -23,7 +23,8 @@
 /* The answer to a request. */
 struct hfd_hs_answer {
     int status;
-    json_t *doc; /* of a good answer to GET; gives; NULL = none */
+    json_t *doc;                    /* of a good answer to GET; gives; NULL = none */
+    char cursor[HFD_HS_CURSOR_MAX]; /* of its header Events-Cursor, or empty */
 };
 
 #define WAIT_US HFD_US_PER_S
@@ -33,15 +34,22 @@ static int64_t mono_us(const struct hfd_hs_fleet_api *api)
     return hfd_clock_mono_us(api->config.http.clock);
 }
 
-/* No request until the pause is over: all would fail alike. */
-static hfd_rc close_api(struct hfd_hs_fleet_api *api, int64_t retry_after_us, struct hfd_err *err)
+/* The end of the pause after failures in a row. */
+static int64_t pause_end_us(const struct hfd_hs_fleet_api *api, int failures,
+                            int64_t retry_after_us)
 {
     int64_t pause_us;
     uint32_t random;
 
     hfd_rng_bytes(api->config.rng, &random, sizeof(random));
-    pause_us = hfd_kube_backoff_us(&api->config.pauses, ++api->failures, random);
-    api->closed_until_us = mono_us(api) + (retry_after_us > pause_us ? retry_after_us : pause_us);
+    pause_us = hfd_kube_backoff_us(&api->config.pauses, failures, random);
+    return mono_us(api) + (retry_after_us > pause_us ? retry_after_us : pause_us);
+}
+
+/* No request until the pause is over: all would fail alike. */
+static hfd_rc close_api(struct hfd_hs_fleet_api *api, int64_t retry_after_us, struct hfd_err *err)
+{
+    api->closed_until_us = pause_end_us(api, ++api->failures, retry_after_us);
     return hfd_fail(err, HFD_IO, "%s", api->why);
 }
 
@@ -88,6 +96,14 @@ static bool is_good(int status)
     return status >= 200 && status <= 299;
 }
 
+/* Copies a cursor. One that is no word of a query, or too long, is none. */
+static void take_cursor(hfd_slice text, char out[HFD_HS_CURSOR_MAX])
+{
+    const bool good = text.len < HFD_HS_CURSOR_MAX && hfd_wire_id_ok(text);
+
+    (void)snprintf(out, HFD_HS_CURSOR_MAX, "%.*s", good ? (int)text.len : 0, good ? text.p : "");
+}
+
 /* Takes a good answer. A report's answer is not read: 204 has none. */
 static hfd_rc take_good(const struct hfd_remote_request *r, const struct hfd_remote_answer *a,
                         struct hfd_hs_answer *out, struct hfd_err *err)
@@ -131,6 +147,7 @@ static hfd_rc take_answer(struct hfd_hs_fleet_api *api, const struct hfd_remote_
     hfd_rc rc = HFD_OK;
 
     out->status = a->status;
+    take_cursor(hfd_http_header(&call->http_answer, "Events-Cursor"), out->cursor);
     if (a->arrived && is_good(a->status)) {
         rc = take_good(&call->request, a, out, err);
         if (rc == HFD_OK || rc == HFD_NOMEM)
@@ -430,6 +447,7 @@ struct list {
     const char *search;
     hfd_rc (*on_item)(void *ctx, json_t *item, struct hfd_arena *mem, struct hfd_err *err);
     void *ctx;
+    char *cursor; /* that of the first page is copied there; NULL = not needed */
 };
 
 static hfd_slice page_path(const struct list *l, int page, struct hfd_arena *mem)
@@ -452,6 +470,8 @@ static hfd_rc read_page(const struct list *l, int page, bool *more, struct hfd_e
     hfd_arena_init(&mem, MEM_BYTES);
     request.path = page_path(l, page, &mem);
     rc = hs_api_exchange(l->api, &request, &mem, &answer, err);
+    if (page == 1 && l->cursor != NULL)
+        memcpy(l->cursor, answer.cursor, HFD_HS_CURSOR_MAX);
     if (rc == HFD_OK)
         rc = hfd_wire_page_read(answer.doc, &items, err);
     for (size_t i = 0; rc == HFD_OK && i < items.count; i++)
@@ -476,7 +496,7 @@ static hfd_rc read_list(const struct list *l, struct hfd_err *err)
 
 struct scanning {
     struct hfd_hs_fleet_api *api;
-    const struct hfd_hs_scan *want;
+    const struct hfd_news_look *want;
     enum hfd_kind kind;
 };
 
@@ -512,7 +532,7 @@ static hfd_rc scan_item(void *ctx, json_t *item, struct hfd_arena *mem, struct h
     row_of(&doc, s->kind, &row);
     if (s->kind == HFD_KIND_NODEPOOL && row.owner_id.len == 0)
         return HFD_OK; /* it has no path */
-    return s->want->on_row(s->want->ctx, &row) ? HFD_OK : HFD_BUSY;
+    return s->want->on_row(s->want->ctx, &row, false) ? HFD_OK : HFD_BUSY;
 }
 
 /* Until a cluster was seen, the name of the condition to search for is unknown. */
@@ -524,22 +544,161 @@ static const char *search_of(const struct hfd_hs_fleet_api *api, bool all)
                             : "&search=status.conditions.Ready%3D%27False%27";
 }
 
-static hfd_rc scan(void *arg, const struct hfd_hs_scan *want, struct hfd_err *err)
+/* Lists what is there, or what is not ready. */
+static hfd_rc list_rows(struct hfd_hs_fleet_api *api, const struct hfd_news_look *want, bool all,
+                        char cursor[HFD_HS_CURSOR_MAX], struct hfd_err *err)
 {
-    struct hfd_hs_fleet_api *api = arg;
     struct scanning s = {api, want, HFD_KIND_CLUSTER};
     struct list l = {.api = api,
                      .path = HFD_SLICE("/clusters"),
-                     .search = search_of(api, want->all),
+                     .search = search_of(api, all),
                      .on_item = scan_item,
-                     .ctx = &s};
+                     .ctx = &s,
+                     .cursor = cursor};
     hfd_rc rc = read_list(&l, err);
 
     s.kind = HFD_KIND_NODEPOOL;
     l.path = HFD_SLICE("/nodepools");
+    l.cursor = NULL;
     if (rc == HFD_OK)
         rc = read_list(&l, err);
     return rc == HFD_BUSY ? HFD_OK : rc; /* no more was wanted */
+}
+
+/* ---- the watch ---- */
+
+#define POLL_HELD_US (30 * HFD_US_PER_S)
+#define POLL_SHORT_US HFD_US_PER_S /* an answer without news that came sooner is a failure */
+
+/* Logs the first time, and a change. */
+static void note_watch(struct hfd_hs_fleet_api *api, const char *why)
+{
+    if (why == NULL && api->watch != HFD_HS_WATCH_ON)
+        HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: HyperFleet sends events");
+    if (why != NULL && api->watch != HFD_HS_WATCH_OFF)
+        HFD_LOG(HFD_LOG_INFO, "HyperShift adapter: HyperFleet sends no events, and is listed",
+                HFD_LOG_CSTR("reason", why));
+    api->watch = why == NULL ? HFD_HS_WATCH_ON : HFD_HS_WATCH_OFF;
+}
+
+/* No further poll until the pause is over. Meanwhile lists show what changed. */
+static void pause_poll(struct hfd_hs_fleet_api *api, int64_t retry_after_us, const char *why)
+{
+    note_watch(api, why);
+    api->poll_us = pause_end_us(api, ++api->poll_failures, retry_after_us);
+}
+
+/* Waits for events behind the cursor, unless it does already. */
+static void begin_poll(struct hfd_hs_fleet_api *api)
+{
+    if (api->polling || api->cursor[0] == '\0' || api->failures > 0 || mono_us(api) < api->poll_us)
+        return;
+    (void)snprintf(api->poll_path, sizeof(api->poll_path), "/events?after=%s&wait=30s",
+                   api->cursor);
+    api->poll = (struct hfd_remote_call){.request = {.method = HFD_REMOTE_GET,
+                                                     .path = hfd_slice_of(api->poll_path),
+                                                     .held_us = POLL_HELD_US},
+                                         .done = on_done,
+                                         .arg = &api->polled};
+    api->poll_us = mono_us(api);
+    api->polled = false;
+    api->polling = hfd_remote_http_send(api->http, &api->poll, NULL) == HFD_OK;
+}
+
+/* Hands over the resource of an event. One that cannot be read is left out. */
+static void take_event(const struct hfd_news_look *want, const json_t *event)
+{
+    const json_t *data = json_object_get(event, "data");
+    const hfd_slice kind = hfd_json_text(data, "kind");
+    struct hfd_fleet_row row = {.id = hfd_json_text(data, "id"),
+                                .kind = HFD_KIND_CLUSTER,
+                                .generation =
+                                    json_integer_value(json_object_get(data, "generation"))};
+
+    if (hfd_slice_is(kind, hfd_kind_name(HFD_KIND_NODEPOOL))) {
+        row.kind = HFD_KIND_NODEPOOL;
+        row.owner_id = hfd_json_text(json_object_get(data, "owner_references"), "id");
+    } else if (!hfd_slice_is(kind, hfd_kind_name(HFD_KIND_CLUSTER))) {
+        return;
+    }
+    if (hfd_wire_id_ok(row.id) && (row.kind == HFD_KIND_CLUSTER || hfd_wire_id_ok(row.owner_id)))
+        (void)want->on_row(want->ctx, &row, true);
+}
+
+/* Takes the events of a good answer. @return false: it is none */
+static bool take_events(struct hfd_hs_fleet_api *api, const struct hfd_news_look *want)
+{
+    const bool is_short = mono_us(api) - api->poll_us < POLL_SHORT_US;
+    char next[HFD_HS_CURSOR_MAX];
+    struct hfd_wire_page page = {.count = 0};
+    json_t *doc = NULL;
+
+    if (!api->poll.answer.is_json || hfd_json_parse(api->poll.answer.body, &doc, NULL) != HFD_OK)
+        return false;
+    take_cursor(hfd_json_text(doc, "next"), next);
+    if (next[0] == '\0' || hfd_wire_page_read(doc, &page, NULL) != HFD_OK) {
+        json_decref(doc);
+        return false;
+    }
+    for (size_t i = 0; i < page.count; i++)
+        take_event(want, json_array_get(page.items, i));
+    if (is_short && (page.count == 0 || strcmp(next, api->cursor) == 0)) {
+        pause_poll(api, 0, "it did not hold its answer");
+    } else {
+        note_watch(api, NULL);
+        api->poll_failures = 0;
+        api->poll_us = 0;
+    }
+    memcpy(api->cursor, next, sizeof(next));
+    json_decref(doc);
+    return true;
+}
+
+/* Takes the answer of the poll. */
+static void end_poll(struct hfd_hs_fleet_api *api, const struct hfd_news_look *want)
+{
+    const struct hfd_remote_answer *a = &api->poll.answer;
+    char why[sizeof(api->poll.failure)];
+
+    api->polling = false;
+    if (!a->arrived || a->status != 200 || !take_events(api, want)) {
+        if (a->arrived)
+            (void)snprintf(why, sizeof(why), "it answered %d", a->status);
+        else
+            (void)snprintf(why, sizeof(why), "%s", a->failure != NULL ? a->failure : "no answer");
+        pause_poll(api, a->retry_after_us, why);
+        api->lost = a->arrived && a->status == 410;
+        if (api->lost || (a->arrived && a->status == 404))
+            api->cursor[0] = '\0'; /* the next list of all has another, if there are events */
+    }
+    hfd_remote_call_fini(&api->poll);
+}
+
+static hfd_rc look(void *arg, const struct hfd_news_look *want, struct hfd_err *err)
+{
+    struct hfd_hs_fleet_api *api = arg;
+    char cursor[HFD_HS_CURSOR_MAX];
+    bool all;
+    hfd_rc rc;
+
+    hfd_remote_http_run(api->http, 0);
+    if (api->polling && api->polled)
+        end_poll(api, want);
+    all = want->all || api->lost;
+    begin_poll(api);
+    if (!all && api->failures == 0 && (api->polling || mono_us(api) < api->list_due_us))
+        return HFD_OK;
+    rc = list_rows(api, want, all, cursor, err);
+    if (rc != HFD_OK)
+        return rc;
+    api->list_due_us = mono_us(api) + api->config.interval_us;
+    api->lost = api->lost && !all;
+    if (all && api->cursor[0] == '\0') {
+        memcpy(api->cursor, cursor, sizeof(cursor));
+        if (cursor[0] == '\0')
+            note_watch(api, "its lists have no header Events-Cursor");
+    }
+    return HFD_OK;
 }
 
 /* ---- one resource ---- */
@@ -736,7 +895,8 @@ hfd_rc hfd_hs_fleet_api_open(const struct hfd_hs_fleet_api_config *config,
         return hfd_fail_nomem(err, "open a HyperFleet API");
     api->magic = HFD_HS_FLEET_API_MAGIC;
     api->config = *config;
-    rc = hfd_remote_http_open(&config->http, &api->http, err);
+    api->config.http.connections_max++; /* for the poll, beside all else */
+    rc = hfd_remote_http_open(&api->config.http, &api->http, err);
     if (rc != HFD_OK) {
         free(api);
         return rc;
@@ -753,6 +913,7 @@ void hfd_hs_fleet_api_close(struct hfd_hs_fleet_api **out)
     if (api == NULL)
         return;
     HFD_CHECK_OBJ(api, HFD_HS_FLEET_API_MAGIC);
+    hfd_remote_call_fini(&api->poll);
     while (api->sent != NULL)
         hs_api_forget(api, hfd_slice_of(api->sent->id));
     hfd_remote_http_close(&api->http);
@@ -788,7 +949,7 @@ static void stop(void *arg)
 const struct hfd_hs_fleet_ops hfd_hs_fleet_api_ops = {
     .open = begin,
     .close = end,
-    .scan = scan,
+    .look = look,
     .load = load,
     .is_current = is_current,
     .send = hs_api_send,

@@ -1,7 +1,8 @@
 /*
  * Another HyperFleet over its API, for the adapter as a program of its own. It lists clusters and
- * nodepools, reads one with its reports, and posts reports. After a failure it makes no request for
- * a while. Thread: the adapter's, unless said; before its start, that of hfd_hs_fleet_api_open.
+ * nodepools, reads one with its reports, and posts reports. It waits for events; where there are
+ * none, it lists what is not ready now and then. After a failure it makes no request for a while.
+ * Thread: the adapter's, unless said; before its start, that of hfd_hs_fleet_api_open.
  */
 #ifndef HFD_HYPERSHIFT_FLEET_API_H
 #define HFD_HYPERSHIFT_FLEET_API_H
@@ -20,6 +21,7 @@ struct hfd_hs_fleet_api_config {
     struct hfd_remote_http_config http; /* its texts are borrowed until close */
     const struct hfd_rng *rng;
     struct hfd_kube_pauses pauses; /* after failures */
+    int64_t interval_us;           /* how often it lists what is not ready, if it has no events */
     /* data.secrets are sent. Set it only for an API that keeps them: hfd_hs_fleet_api_is_ours */
     bool send_secrets;
 };
@@ -47,6 +49,8 @@ void hfd_hs_fleet_api_reload(struct hfd_hs_fleet_api *api);
 /** The seam, with `impl` a struct hfd_hs_fleet_api. */
 extern const struct hfd_hs_fleet_ops hfd_hs_fleet_api_ops;
 
+#define HFD_HS_CURSOR_MAX 65
+
 /** The secrets of a cluster as they were last sent: the API does not give them back. */
 struct hfd_hs_sent {
     struct hfd_hs_sent *next;
@@ -66,6 +70,20 @@ struct hfd_hs_fleet_api {
     bool knows_names, later_names; /* it says Reconciled for Ready */
     int64_t read_us;               /* mono: when the present row was read */
     struct hfd_hs_sent *sent;
+    /* The watch. */
+    char cursor[HFD_HS_CURSOR_MAX]; /* of the events that are known; empty = there are none */
+    bool lost;                      /* events were missed: all has to be listed */
+    enum {
+        HFD_HS_WATCH_NEW,
+        HFD_HS_WATCH_ON,
+        HFD_HS_WATCH_OFF
+    } watch;
+    int64_t list_due_us; /* mono: without events */
+    struct hfd_remote_call poll;
+    char poll_path[HFD_HS_CURSOR_MAX + 40];
+    bool polling, polled; /* it was sent; there is its answer */
+    int64_t poll_us;      /* mono: when it was sent, or may be sent again */
+    int poll_failures;    /* in a row */
 };
 
 #endif

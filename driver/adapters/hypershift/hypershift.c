@@ -236,8 +236,8 @@ static struct hfd_hs_record *record_make(struct hfd_hs_records *r, const struct 
 }
 
 /*
- * Finds or makes the record of a row, and has it visited at once if the row is new or changed.
- * Forgets the row if memory is short: the next scan finds it again.
+ * Finds or makes the record of a row of a list, and has it visited at once if the row is new or
+ * changed. Forgets the row if memory is short: the next list of all finds it again.
  */
 static void record_note(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
 {
@@ -286,14 +286,22 @@ static void records_touch(struct hfd_hs_records *r, hfd_slice id)
                 record->due_us = record->soonest_us;
 }
 
-/* As touch, and has the objects applied again: secrets of an order have no generation. */
-static void records_renew(struct hfd_hs_records *r, hfd_slice id)
+/*
+ * As touch, of a row that is due. Its objects are applied again: secrets of an order have no
+ * generation.
+ */
+static void records_renew(struct hfd_hs_records *r, const struct hfd_fleet_row *row)
 {
-    struct hfd_hs_record *record = hfd_hs_record_find(r, id);
+    struct hfd_hs_record *record = hfd_hs_record_find(r, row->id);
 
-    if (record != NULL)
-        record->applied_generation = 0;
-    records_touch(r, id);
+    if (record == NULL)
+        record = record_make(r, row);
+    if (record == NULL)
+        return;
+    record->generation = row->generation;
+    record->applied_generation = 0;
+    record->attempts = 0;
+    records_touch(r, row->id);
 }
 
 /* Has all visited at once. */
@@ -320,9 +328,9 @@ static struct hfd_hs_record *records_first(const struct hfd_hs_records *r)
 
 #define EVENT_PAUSE_US (HFD_US_PER_S / 5) /* between two visits of a record for its events */
 #define UNASKED_US (60 * HFD_US_PER_S)    /* a new attempt of a refused order is found this late */
+#define LOOK_US (HFD_US_PER_S / 4) /* between two looks at HyperFleet that nothing asked for */
 #define PULL_SECRET_MAX_BYTES ((size_t)1 << 20)
 #define VISIT_MEM_BYTES ((size_t)64 << 20)
-#define ASKED_MAX 256
 #define STREAM_S 300
 #define CONNECT_TIMEOUT_US (5 * HFD_US_PER_S)
 #define ANSWER_MAX_BYTES ((size_t)16 << 20)
@@ -343,7 +351,7 @@ struct hfd_hypershift {
     struct hfd_hs_checker checker; /* that of the settings, with the present pull secret */
     struct hfd_buf pull_secret;    /* once it was read again */
     struct stat pull_secret_seen;  /* before the last attempt to read it */
-    atomic_bool reload;
+    atomic_bool reload, news;      /* news: HyperFleet has some */
     struct hfd_kube_watch *watches[WATCHES];
     int64_t watch_due_us; /* mono: after a failure */
     int watch_failures;
@@ -360,8 +368,6 @@ struct hfd_hypershift {
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     bool stop, wants_seen;
-    char asked[ASKED_MAX][HFD_GURESID_MAX + 1];
-    size_t asked_count;
 };
 
 static int64_t mono_us(const struct hfd_hypershift *h)
@@ -402,48 +408,15 @@ static void note_fleet(struct hfd_hypershift *h, hfd_rc rc, const struct hfd_err
 
 /* ---- which resources there are ---- */
 
-static bool note_row(void *ctx, const struct hfd_fleet_row *row)
+static bool note_row(void *ctx, const struct hfd_fleet_row *row, bool due)
 {
     struct hfd_hypershift *h = ctx;
 
-    record_note(&h->records, row);
+    if (due)
+        records_renew(&h->records, row);
+    else
+        record_note(&h->records, row);
     return !stopping(h);
-}
-
-/* Notes all resources, or those that are not ready. */
-static void scan_fleet(struct hfd_hypershift *h, bool all)
-{
-    const struct hfd_hs_scan scan = {.all = all, .on_row = note_row, .ctx = h};
-    struct hfd_err err;
-
-    note_fleet(h, h->config.fleet->ops->scan(h->config.fleet->impl, &scan, &err), &err);
-}
-
-static void renew_part(void *ctx, hfd_slice fleet_id)
-{
-    struct hfd_hypershift *h = ctx;
-
-    records_renew(&h->records, fleet_id);
-}
-
-/* Has the parts of resources that were asked for visited at once. */
-static void take_asked(struct hfd_hypershift *h)
-{
-    char asked[ASKED_MAX][HFD_GURESID_MAX + 1];
-    size_t count;
-
-    pthread_mutex_lock(&h->lock);
-    count = h->asked_count;
-    memcpy(asked, h->asked, count * sizeof(asked[0]));
-    h->asked_count = 0;
-    pthread_mutex_unlock(&h->lock);
-    if (count > 0)
-        h->look_due_us = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct hfd_hs_parts parts = {hfd_slice_of(asked[i]), renew_part, h};
-
-        (void)!h->config.fleet->ops->parts(h->config.fleet->impl, &parts, NULL);
-    }
 }
 
 /* ---- visits ---- */
@@ -531,7 +504,7 @@ static int64_t next_visit_us(const struct hfd_hypershift *h, const struct hfd_hs
     const int64_t at_us = hfd_hs_next_visit_us(w, end, is_watched(h), random_bits(h));
     const int64_t latest_us = w->mono_us + UNASKED_US;
 
-    return end == HFD_STEP_REFUSED && h->config.fleet->ops->parts == NULL && at_us > latest_us
+    return end == HFD_STEP_REFUSED && !h->config.fleet->ops->embedded && at_us > latest_us
                ? latest_us
                : at_us;
 }
@@ -734,21 +707,25 @@ void hfd_hypershift_reload(struct hfd_hypershift *h)
 
 /* ---- the thread ---- */
 
+/* Looks for what has changed, or at all resources. A list of all that fails is tried again. */
 static void look_at_fleet(struct hfd_hypershift *h)
 {
+    const struct hfd_hs_fleet *fleet = h->config.fleet;
     const int64_t now = mono_us(h);
-    const bool all = now >= h->scan_due_us;
+    const struct hfd_news_look look = {.all = now >= h->scan_due_us, .on_row = note_row, .ctx = h};
+    const bool news = atomic_exchange(&h->news, false);
+    struct hfd_err err;
+    hfd_rc rc;
 
-    take_asked(h);
-    if (h->config.fleet->ops->has_gained != NULL &&
-        h->config.fleet->ops->has_gained(h->config.fleet->impl))
+    if (fleet->ops->has_gained != NULL && fleet->ops->has_gained(fleet->impl))
         records_touch_all(&h->records);
-    if (now < h->look_due_us && !all)
+    if (now < h->look_due_us && !look.all && !news)
         return;
-    scan_fleet(h, all);
-    if (all)
+    rc = fleet->ops->look(fleet->impl, &look, &err);
+    note_fleet(h, rc, &err);
+    if (look.all && rc == HFD_OK)
         h->scan_due_us = now + h->config.resync_us;
-    h->look_due_us = mono_us(h) + h->config.look_us;
+    h->look_due_us = mono_us(h) + LOOK_US;
 }
 
 /* Looks at all objects of ours, at each resync and when the list was asked for. */
@@ -761,7 +738,7 @@ static void look_at_objects(struct hfd_hypershift *h)
     wanted = h->wants_seen && now >= h->seen_due_us - h->config.resync_us + h->config.pauses.min_us;
     h->wants_seen = h->wants_seen && !wanted;
     pthread_mutex_unlock(&h->lock);
-    if (h->config.fleet->ops->parts == NULL || (!wanted && now < h->seen_due_us) ||
+    if (!h->config.fleet->ops->embedded || (!wanted && now < h->seen_due_us) ||
         now < h->watch_due_us)
         return;
     (void)hs_seen_look(&h->seen, h->server.kube, h->config.checker->defaults.list_secrets);
@@ -951,16 +928,10 @@ void hfd_hypershift_stop(struct hfd_hypershift **out)
     *out = NULL;
 }
 
-void hfd_hypershift_asked(struct hfd_hypershift *h, hfd_slice guresid)
+void hfd_hypershift_wake(struct hfd_hypershift *h)
 {
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
-    pthread_mutex_lock(&h->lock);
-    /* Without room the pass over what is pending finds it a little later. */
-    if (h->asked_count < ASKED_MAX && guresid.len <= HFD_GURESID_MAX) {
-        memcpy(h->asked[h->asked_count], guresid.p, guresid.len);
-        h->asked[h->asked_count++][guresid.len] = '\0';
-    }
-    pthread_mutex_unlock(&h->lock);
+    atomic_store(&h->news, true);
     hfd_kube_wake(h->server.kube);
 }
 

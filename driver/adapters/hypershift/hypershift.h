@@ -25,7 +25,6 @@ struct hfd_hypershift_config {
     const char *pull_secret_file;  /* NULL = none; read again when it changes */
     int64_t timeout_us;            /* of one call to the API server */
     struct hfd_kube_pauses pauses; /* after failures; the shortest also between looks */
-    int64_t look_us;               /* how often HyperFleet is asked for what is pending */
     int64_t grace_us;              /* how long a condition that refuses has to hold */
     int64_t resync_us;             /* every object is looked at this often, whatever happens */
 };
@@ -54,8 +53,8 @@ HFD_MUST_CHECK hfd_rc hfd_hypershift_read_pull_secret(const char *path, struct h
 /** Has the kubeconfig, its files and the pull secret read again, changed or not. Thread: any. */
 void hfd_hypershift_reload(struct hfd_hypershift *hypershift);
 
-/** Looks at the parts of a resource soon. Never waits. Thread: any. */
-void hfd_hypershift_asked(struct hfd_hypershift *hypershift, hfd_slice guresid);
+/** Has it look at once for what has changed in HyperFleet. Never waits. Thread: any. */
+void hfd_hypershift_wake(struct hfd_hypershift *hypershift);
 
 /** Says why it cannot do its work now, in words; NULL = it can. Thread: any. */
 const char *hfd_hypershift_trouble(struct hfd_hypershift *hypershift);

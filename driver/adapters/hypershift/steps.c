@@ -512,7 +512,7 @@ static enum hfd_step_end hs_wait_for_old(void *arg)
 /* True if an operation began after the last report: what it waits for is given time anew. */
 static bool is_new_attempt(const struct hfd_hs_work *w)
 {
-    return w->fleet->ops->parts != NULL && w->prev.received_us == 0;
+    return w->fleet->ops->embedded && w->prev.received_us == 0;
 }
 
 /* The facts that clusters and nodepools have in common. */

@@ -445,8 +445,13 @@ hfd_rc hfd_remote_http_send(struct hfd_remote_http *c, struct hfd_remote_call *c
     refresh_files(c);
     call->owner = c;
     call->started_us = hfd_clock_mono_us(c->config.clock);
+    call->patient = c->server;
+    if (r->held_us > 0) {
+        call->patient.timeout_us += r->held_us;
+        call->patient.silence_s = 0;
+    }
     call->http = (struct hfd_http_call){
-        .server = &c->server,
+        .server = &call->patient,
         .method = methods[r->method],
         .url = {c->base, HFD_SLICE(REMOTE_API_PATH), r->path},
         .headers = {{"Accept", HFD_SLICE("application/json, application/problem+json")},

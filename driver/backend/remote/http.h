@@ -29,6 +29,7 @@ struct hfd_remote_request {
     hfd_slice path;         /* below /api/hyperfleet/v1, escaped, with the query:
                                "/clusters?search=..." */
     hfd_slice body;         /* JSON, or empty */
+    int64_t held_us;        /* how long the peer may hold its answer, beside `timeout_us` */
     int step;               /* enum hfd_pass_step: how the pass takes the answer */
     hfd_slice fleet_id;     /* the part that the request is about, or empty */
     struct hfd_trace trace; /* of the operation that it is for */
@@ -83,6 +84,7 @@ struct hfd_remote_call {
     /* The client's own: */
     struct hfd_remote_http *owner; /* NULL = not sent, or finished */
     struct hfd_http_call http;
+    struct hfd_http_server patient; /* of a request whose answer may be held */
     struct hfd_http_answer http_answer;
     int64_t started_us; /* mono */
     char failure[248];

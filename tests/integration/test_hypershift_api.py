@@ -1,6 +1,7 @@
 """The HyperShift adapter as a program of its own: `adapter hypershift --api URL`. The API is a
 server of ours whose own adapter is off; the API server of Kubernetes is a fake.
 """
+import http.client
 import http.server
 import json
 import os
@@ -8,12 +9,13 @@ import re
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
 
 from hypershift import PULL_SECRET, SECONDS, HyperShiftCase
-from lib import BASE, Client, Server, clean_env, eventually, free_port, guresid, program
+from lib import BASE, TIME_FACTOR, Client, Server, clean_env, eventually, free_port, guresid, program
 from test_hypershift import Api
 
 OUTPUTS = """adapters: {required: {cluster: [validation, hypershift],
@@ -57,7 +59,8 @@ class ApiCase(HyperShiftCase):
 
     def tearDown(self):
         try:
-            self.adapter.close()
+            if self.adapter is not None:
+                self.adapter.close()
         finally:
             super().tearDown()
 
@@ -373,6 +376,179 @@ class Login(ApiCase):
         os.rename(path + ".new", path)
         eventually(lambda: any("works again" in line for line in self.adapter.lines), "mended",
                    SECONDS)
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """Stands between the program and the API. `answer(path)` gives (status, document) in place of
+    the API's answer, or None. Requests are kept as (time, path)."""
+    daemon_threads = True
+
+    def __init__(self, port):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                self.server.forward(self)
+
+            do_POST = do_GET
+
+            def log_message(self, *args):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port, self.requests = port, []
+        self.answer, self.hides_cursor = (lambda path: None), False
+        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self.thread.start()
+
+    def forward(self, handler):
+        path = handler.path[len(BASE):]
+        self.requests.append((time.monotonic(), path))
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        own, headers = self.answer(path), {"Content-Type": "application/json"}
+        if own is not None:
+            status, text = own[0], json.dumps(own[1]).encode()
+        else:
+            conn = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+            conn.request(handler.command, handler.path, body, dict(handler.headers))
+            got = conn.getresponse()
+            status, text = got.status, got.read()
+            headers = {k: v for k, v in got.getheaders() if k in ("Content-Type", "Events-Cursor")}
+            conn.close()
+        if self.hides_cursor:
+            headers.pop("Events-Cursor", None)
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(text)))
+        handler.end_headers()
+        handler.wfile.write(text)
+
+    def handle_error(self, request, client_address):
+        pass  # one of the two sides has gone
+
+    def of(self, prefix):
+        return [(at, path) for at, path in self.requests if path.startswith(prefix)]
+
+    def lists(self):
+        return self.of("/clusters?") + self.of("/nodepools?")
+
+    def polls(self):
+        return self.of("/events?")
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+        self.thread.join()
+
+
+class Watch(ApiCase):
+    """The program waits for events of the API, and lists where there are none."""
+
+    def setUp(self):
+        self.adapter = None
+        HyperShiftCase.setUp(self)
+        self.proxy = Proxy(self.server.port)
+
+    def tearDown(self):
+        try:
+            super().tearDown()
+        finally:
+            self.proxy.close()
+
+    def begin(self, watch):
+        flags = list(self.adapter_flags("--remote-watch", watch))
+        flags[flags.index("--api") + 1] = "http://127.0.0.1:%d" % self.proxy.server_port
+        self.adapter = Adapter(*flags).start()
+
+    def said(self, text):
+        return [r for r in self.adapter.records() if text in r["msg"]]
+
+    def live(self, name):
+        """A cluster is made, changed and deleted."""
+        id_ = guresid("hs")
+        pools = {"worker": {"replicas": 0}}
+        self.put(id_, self.order(name, pools=pools))
+        self.until(id_, 200, "ready")
+        pools["worker"]["labels"] = {"a": "b"}
+        self.put(id_, self.order(name, pools=pools))
+        self.until(id_, 200, "changed")
+        self.assertEqual(self.client.delete("/clusters/" + id_).status, 202)
+        self.until(id_, 404, "deleted")
+
+    def test_events(self):
+        """With an interval of an hour a whole life passes, and no list is asked."""
+        self.begin("1h")
+        eventually(self.proxy.polls, "a poll", SECONDS)
+        lists = self.proxy.lists()
+        start = time.monotonic()
+        self.operator.stop_at["ev1"] = "Available"
+        self.put(guresid("hs"), self.order("ev1"))
+        eventually(lambda: self.object("hostedclusters", "ev1"), "made", SECONDS)
+        self.assertLess(time.monotonic() - start, 30 * TIME_FACTOR)
+        self.live("ev2")
+        self.assertEqual(self.proxy.lists(), lists)
+        self.assertEqual(len(self.said("sends events")), 1)
+        self.assertEqual(self.said("sends no events"), [])
+
+    def test_without_events(self):
+        """An API whose lists have no cursor is listed, and never asked for events."""
+        self.proxy.hides_cursor = True
+        self.begin("1s")
+        self.live("no1")
+        self.assertEqual(self.proxy.polls(), [])
+        self.assertGreater(len(self.proxy.lists()), 3)
+        self.assertEqual(len(self.said("sends no events")), 1)
+
+    def test_no_such_path(self):
+        """404 for the events: they are asked for once."""
+        self.proxy.answer = lambda path: (404, {}) if path.startswith("/events") else None
+        self.begin("1s")
+        self.live("no2")
+        self.assertEqual(len(self.proxy.polls()), 1)
+        self.assertGreater(len(self.proxy.lists()), 3)
+        self.assertEqual(len(self.said("sends no events")), 1)
+
+    def test_cursor_is_too_old(self):
+        """410: all is listed again, and what that list shows is acted on."""
+        gone = threading.Event()
+
+        def answer(path):
+            if not path.startswith("/events") or gone.is_set():
+                return None
+            self.put(guresid("hs"), self.order("old1"))
+            gone.set()
+            return 410, {"detail": "not kept any more"}
+
+        self.operator.stop_at["old1"] = "Available"
+        self.proxy.answer = answer
+        self.begin("1h")
+        eventually(lambda: self.object("hostedclusters", "old1"), "made", SECONDS)
+        self.assertEqual(len(self.proxy.of("/clusters?")), 2)
+        eventually(lambda: len(self.proxy.polls()) == 2, "a poll again", SECONDS)
+        self.live("old2")
+
+    def test_nothing_is_held(self):
+        """An API that ends each poll at once is asked again after growing pauses, and is listed."""
+        self.proxy.answer = lambda path: ((200, {"items": [], "next": "1"})
+                                          if path.startswith("/events") else None)
+        self.begin("1s")
+        self.live("at1")
+        polls = eventually(lambda: len(self.proxy.polls()) >= 4 and self.proxy.polls(), "4 polls",
+                           SECONDS)
+        self.assertGreater(polls[3][0] - polls[0][0], 5)  # 1, 2 and 4 s, less a quarter
+        self.assertGreater(len(self.proxy.lists()), 3)
+        self.assertEqual(len(self.said("sends no events")), 1)
+
+    def test_server_restarts(self):
+        """What changed while the server was away is acted on, also after kill -9."""
+        self.begin("1h")
+        eventually(self.proxy.polls, "a poll", SECONDS)
+        self.server.kill9()
+        eventually(lambda: self.said("sends no events"), "it has ended", SECONDS)
+        self.server.start()
+        self.live("re1")
+        eventually(lambda: self.said("sends events"), "events again", SECONDS)
 
 
 if __name__ == "__main__":

@@ -440,7 +440,7 @@ static void demo_is_silent_where_nobody_is_required(void **state)
 }
 
 /*
- * Many resources are listed page by page, and all served. What is made later, with a later or
+ * Many resources are listed page by page, and all served. Later ones, with a later or
  * earlier time, is served by the next round. A restart finds what is left.
  */
 static void demo_serves_many(void **state)

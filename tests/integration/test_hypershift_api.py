@@ -15,7 +15,8 @@ import urllib.error
 import urllib.request
 
 from hypershift import PULL_SECRET, SECONDS, HyperShiftCase
-from lib import BASE, TIME_FACTOR, Client, Server, clean_env, eventually, free_port, guresid, program
+from lib import (BASE, TIME_FACTOR, Client, Server, clean_env, eventually, free_port, guresid,
+                 program)
 from test_hypershift import Api
 
 OUTPUTS = """adapters: {required: {cluster: [validation, hypershift],
@@ -541,7 +542,7 @@ class Watch(ApiCase):
         self.assertEqual(len(self.said("sends no events")), 1)
 
     def test_server_restarts(self):
-        """What changed while the server was away is acted on, also after kill -9."""
+        """A kill -9 of the server ends the poll. Later changes are acted on, and events come again."""
         self.begin("1h")
         eventually(self.proxy.polls, "a poll", SECONDS)
         self.server.kill9()

@@ -542,7 +542,7 @@ class Watch(ApiCase):
         self.assertEqual(len(self.said("sends no events")), 1)
 
     def test_server_restarts(self):
-        """A kill -9 of the server ends the poll. Later changes are acted on, and events come again."""
+        """A kill -9 of the server ends the poll. Later changes are acted on; events come again."""
         self.begin("1h")
         eventually(self.proxy.polls, "a poll", SECONDS)
         self.server.kill9()

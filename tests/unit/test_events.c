@@ -1,4 +1,5 @@
 /* Events: their bytes, which pass a filter, and the order in which resources become due. */
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +7,7 @@
 #include <cmocka.h>
 
 #include "driver/events/event.h"
+#include "driver/events/repeats.h"
 #include "driver/fleet/fleet.h"
 #include "store/rows_due.h"
 #include "store/rows_outbox.h"
@@ -302,6 +304,102 @@ static void the_bell_rings(void **state)
     assert_int_equal(rings, 4);
 }
 
+/* ---- repeats ---- */
+
+#define S_ HFD_US_PER_S
+#define MINUTES (60 * HFD_US_PER_S)
+
+/*
+ * A resource that changed at 0 is looked at, now and then. Its pauses double up to half an hour; a
+ * change begins anew.
+ */
+static void the_rule_of_repeats(void **state)
+{
+    static const struct {
+        int64_t at_us;
+        uint64_t state;
+        bool reconciled, due;
+    } looks[] = {
+        {1 * S_, 1, false, false},
+        {10 * S_, 1, false, true},
+        {11 * S_, 1, false, false},
+        {29 * S_, 1, false, false},
+        {30 * S_, 1, false, true},
+        {70 * S_, 1, false, true},
+        {149 * S_, 1, false, false},
+        {150 * S_, 1, false, true},
+        {151 * S_, 2, false, false},
+        {160 * S_, 2, false, false},
+        {161 * S_, 2, false, true},
+        {180 * S_, 2, false, false},
+        {181 * S_, 2, false, true},
+        {182 * S_, 3, true, false},
+        {30 * MINUTES, 3, true, false},
+        {182 * S_ + 30 * MINUTES, 3, true, true},
+        {60 * MINUTES, 3, true, false},
+        {182 * S_ + 60 * MINUTES, 3, true, true},
+        {70 * MINUTES, 4, false, false},
+        {70 * MINUTES + 9 * S_, 4, false, false},
+        {70 * MINUTES + 10 * S_, 4, false, true},
+    };
+    struct hfd_repeat known = {0}, old = {0};
+    int64_t now_us = 0;
+    int count = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+        const struct hfd_repeat_look look = {
+            .state = looks[i].state, .reconciled = looks[i].reconciled, .now_us = looks[i].at_us};
+
+        if (hfd_repeat_is_due(&known, &look) != looks[i].due)
+            fail_msg("look %zu", i);
+    }
+    /* One that is silent for a day: 10, 20, ... 1280 s, and then each half hour. */
+    for (; now_us < 24 * 60 * MINUTES; now_us += S_)
+        count += hfd_repeat_is_due(&old, &(struct hfd_repeat_look){.state = 1, .now_us = now_us});
+    assert_int_equal(count, 8 + (24 * 3600 - 1 - 2550) / 1800);
+}
+
+/* What the thread finds in a store is on the board for each reader; without one it does not look.
+ */
+static void repeats_are_on_the_board(void **state)
+{
+    struct world *w = *state;
+    struct hfd_bell bell = HFD_BELL_INIT;
+    const struct hfd_repeats_parts parts = {w->store, &w->clock.clock, &bell, 1};
+    struct hfd_due_page rows;
+    struct hfd_repeats *repeats;
+    uint64_t place = 0, late = UINT64_MAX;
+
+    (void)world_put_ok(w, "g", body, NULL);
+    test_clock_advance(&w->clock, 11 * S_);
+    assert_int_equal(hfd_repeats_start(&parts, &repeats, &w->err), HFD_OK);
+    (void)poll(NULL, 0, 1500);
+    assert_int_equal(hfd_repeats_read(repeats, &place, &w->mem, &rows, &w->err), HFD_OK);
+    assert_int_equal(rows.count, 0);
+    hfd_repeats_want(repeats);
+    for (int i = 0; rows.count < 2 && i < 600; i++) { /* one a second */
+        place = 0;
+        (void)poll(NULL, 0, 100);
+        assert_int_equal(hfd_repeats_read(repeats, &place, &w->mem, &rows, &w->err), HFD_OK);
+        assert_in_range(rows.count, 0, 2);
+    }
+    assert_int_equal(rows.count, 2);
+    assert_row(&rows.rows[0], HFD_KIND_CLUSTER, 1, false);
+    assert_row(&rows.rows[1], HFD_KIND_NODEPOOL, 1, false);
+    assert_true(hfd_slice_eq(rows.rows[1].owner_id, rows.rows[0].id));
+    assert_true(rows.rows[0].seq > 0 && rows.rows[0].at_us == world_now(w));
+    assert_int_equal(place, 2);
+    assert_int_equal(hfd_repeats_read(repeats, &place, &w->mem, &rows, &w->err), HFD_OK);
+    assert_int_equal(rows.count, 0);
+    assert_int_equal(hfd_repeats_read(repeats, &late, &w->mem, &rows, &w->err), HFD_OK);
+    assert_int_equal(rows.count, 0);
+    assert_int_equal(late, 2);
+    hfd_repeats_stop(&repeats);
+    assert_int_equal(hfd_repeats_read(NULL, &late, &w->mem, &rows, &w->err), HFD_OK);
+    assert_int_equal(rows.count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +410,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(young_ones_are_kept, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(targets_hold_what_they_lack, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(the_bell_rings, world_setup, world_teardown),
+        cmocka_unit_test(the_rule_of_repeats),
+        cmocka_unit_test_setup_teardown(repeats_are_on_the_board, world_setup, world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

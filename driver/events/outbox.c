@@ -8,6 +8,7 @@
 #include "driver/base/trouble.h"
 #include "driver/core/history.h"
 #include "driver/events/event.h"
+#include "driver/events/repeats.h"
 #include "driver/events/window.h"
 
 #include <stdlib.h>
@@ -44,6 +45,7 @@ struct hfd_outbox {
     bool blind;        /* the database cannot be read or written, and the log says so */
     bool failing;      /* the target refuses events, and the log says so */
     int64_t stored_us; /* mono: the last write of the cursors */
+    uint64_t repeated; /* place on the board of repeats */
     struct stream streams[HFD_STREAMS];
 };
 
@@ -357,6 +359,46 @@ static bool send_due(struct hfd_outbox *o, int which)
     return true;
 }
 
+/*
+ * Sends events that are repeated, once the target has all others. None of them is kept: one that it
+ * refuses comes again.
+ */
+static void send_repeats(struct hfd_outbox *o)
+{
+    struct hfd_outgoing events[HFD_SEND_EVENTS_MAX];
+    char ids[HFD_SEND_EVENTS_MAX][HFD_EVENT_ID_LEN + 1];
+    struct hfd_window_result result = {0};
+    struct hfd_due_page page;
+    struct hfd_arena mem;
+    struct hfd_err err;
+    hfd_rc rc;
+
+    hfd_repeats_want(o->parts.repeats);
+    hfd_arena_init(&mem, LOOK_MAX_BYTES);
+    rc = hfd_repeats_read(o->parts.repeats, &o->repeated, &mem, &page, &err);
+    for (size_t at = 0; rc == HFD_OK && at < page.count; at += HFD_SEND_EVENTS_MAX) {
+        size_t count = 0;
+
+        for (; rc == HFD_OK && count < HFD_SEND_EVENTS_MAX && at + count < page.count; count++) {
+            const struct hfd_due_row *row = &page.rows[at + count];
+            struct hfd_buf b;
+
+            events[count] = (struct hfd_outgoing){
+                .id = {ids[count], HFD_EVENT_ID_LEN}, .subject = row->id, .kind = row->kind};
+            hfd_event_id(&(struct hfd_event_key){row->id, row->seq, row->at_us}, ids[count]);
+            hfd_buf_init(&b, EVENT_MAX_BYTES);
+            hfd_event_format(&b, row);
+            rc = hfd_buf_to_arena(&b, &mem, &events[count].body, &err);
+        }
+        if (rc == HFD_OK)
+            rc = o->sender.send(o->sender.ctx, events, count, &err);
+        for (size_t i = 0; i < count; i++)
+            *(events[i].sent ? &result.sent : &result.failed) += 1;
+    }
+    hfd_arena_fini(&mem);
+    count_result(o, HFD_STREAM_RECONCILE, &result);
+}
+
 static void show_oldest(const struct hfd_outbox *o)
 {
     const int64_t now_us = hfd_clock_wall_us(o->parts.clock);
@@ -420,6 +462,11 @@ static int64_t round_once(struct hfd_outbox *o)
         wait_us = left_us < wait_us ? left_us : wait_us;
     }
     store_cursors(o, false);
+    if (o->leads && o->streams[HFD_STREAM_RECONCILE].on && !is_stopped(o) &&
+        o->streams[HFD_STREAM_RECONCILE].window.count == 0)
+        send_repeats(o);
+    else
+        o->repeated = UINT64_MAX; /* what is repeated meanwhile comes again */
     if (o->leads)
         show_oldest(o);
     return busy || wait_us < 0 ? 0 : wait_us;
@@ -489,6 +536,7 @@ hfd_rc hfd_outbox_start(const struct hfd_outbox_parts *parts,
         return hfd_fail_nomem(err, "start a target of events");
     }
     o->magic = OUTBOX_MAGIC;
+    o->repeated = UINT64_MAX;
     o->parts = *parts;
     o->sender = sender;
     HFD_ASSERT(target->name.len <= NAME_MAX_BYTES);

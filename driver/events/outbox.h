@@ -16,6 +16,7 @@
 #include "store/rows_outbox.h"
 
 struct hfd_outbox;
+struct hfd_repeats;
 
 /** A target, as the settings have it. */
 struct hfd_outbox_target {
@@ -30,6 +31,7 @@ struct hfd_outbox_parts {
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     const struct hfd_rng *rng;
+    struct hfd_repeats *repeats; /* NULL = none */
     struct hfd_bell *bell; /* rings when there may be events; without it each second is looked */
 };
 

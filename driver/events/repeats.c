@@ -64,6 +64,7 @@ struct hfd_repeats {
     struct hfd_repeats_parts parts;
     _Atomic int64_t wanted_us; /* mono: of the last reader */
     pthread_t thread;
+    bool started;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;        /* under lock, as all down to `board` */
@@ -345,55 +346,64 @@ static void *run(void *arg)
     return NULL;
 }
 
-hfd_rc hfd_repeats_start(const struct hfd_repeats_parts *parts, struct hfd_repeats **out,
-                         struct hfd_err *err)
+struct hfd_repeats *hfd_repeats_new(void)
 {
     struct hfd_repeats *r = calloc(1, sizeof(*r));
     pthread_condattr_t attr;
-    hfd_rc rc;
 
-    *out = r;
     if (r == NULL)
-        return hfd_fail_nomem(err, "repeat events");
+        return NULL;
     r->magic = REPEATS_MAGIC;
-    r->parts = *parts;
     forget_all(r);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_condattr_init(&attr);
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&r->wake, &attr);
     (void)pthread_condattr_destroy(&attr);
-    rc = hfd_thread_start(&(struct hfd_thread){"hfd-repeats", "repeats of events: thread", run, r},
-                          &r->thread, err);
-    if (rc != HFD_OK) {
-        (void)pthread_cond_destroy(&r->wake);
-        (void)pthread_mutex_destroy(&r->lock);
-        free(r);
-        *out = NULL;
-    }
+    return r;
+}
+
+void hfd_repeats_free(struct hfd_repeats *repeats)
+{
+    if (repeats == NULL)
+        return;
+    HFD_CHECK_OBJ(repeats, REPEATS_MAGIC);
+    HFD_ASSERT(!repeats->started);
+    forget_all(repeats);
+    for (size_t i = 0; i < BOARD_ROWS; i++)
+        free(repeats->board[i].texts);
+    (void)pthread_cond_destroy(&repeats->wake);
+    (void)pthread_mutex_destroy(&repeats->lock);
+    repeats->magic = 0;
+    free(repeats);
+}
+
+hfd_rc hfd_repeats_start(struct hfd_repeats *repeats, const struct hfd_repeats_parts *parts,
+                         struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    if (repeats == NULL)
+        return HFD_OK;
+    HFD_CHECK_OBJ(repeats, REPEATS_MAGIC);
+    repeats->parts = *parts;
+    rc = hfd_thread_start(
+        &(struct hfd_thread){"hfd-repeats", "repeats of events: thread", run, repeats},
+        &repeats->thread, err);
+    repeats->started = rc == HFD_OK;
     return rc;
 }
 
-void hfd_repeats_stop(struct hfd_repeats **repeats)
+void hfd_repeats_stop(struct hfd_repeats *repeats)
 {
-    struct hfd_repeats *r = *repeats;
-
-    *repeats = NULL;
-    if (r == NULL)
+    if (repeats == NULL || !repeats->started)
         return;
-    HFD_CHECK_OBJ(r, REPEATS_MAGIC);
-    (void)pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    (void)pthread_cond_signal(&r->wake);
-    (void)pthread_mutex_unlock(&r->lock);
-    (void)pthread_join(r->thread, NULL);
-    forget_all(r);
-    for (size_t i = 0; i < BOARD_ROWS; i++)
-        free(r->board[i].texts);
-    (void)pthread_cond_destroy(&r->wake);
-    (void)pthread_mutex_destroy(&r->lock);
-    r->magic = 0;
-    free(r);
+    (void)pthread_mutex_lock(&repeats->lock);
+    repeats->stop = true;
+    (void)pthread_cond_signal(&repeats->wake);
+    (void)pthread_mutex_unlock(&repeats->lock);
+    (void)pthread_join(repeats->thread, NULL);
+    repeats->started = false;
 }
 
 void hfd_repeats_want(struct hfd_repeats *repeats)

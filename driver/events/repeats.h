@@ -44,22 +44,25 @@ struct hfd_repeats_parts {
     int64_t per_second;    /* the most */
 };
 
+/** Makes a board. @return NULL: memory is short */
+struct hfd_repeats *hfd_repeats_new(void);
+/** No reader is left. Accepts NULL. */
+void hfd_repeats_free(struct hfd_repeats *repeats);
 /**
- * Starts the thread.
+ * Starts the thread. Accepts NULL, and does nothing.
  * @param parts  its pointers are borrowed until hfd_repeats_stop
- * @param out    gives
  * @return HFD_OK, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_repeats_start(const struct hfd_repeats_parts *parts,
-                                        struct hfd_repeats **out, struct hfd_err *err);
-/** Ends the thread. No reader is left. Accepts a pointer to NULL. */
-void hfd_repeats_stop(struct hfd_repeats **repeats);
+HFD_MUST_CHECK hfd_rc hfd_repeats_start(struct hfd_repeats *repeats,
+                                        const struct hfd_repeats_parts *parts, struct hfd_err *err);
+/** Ends the thread. Accepts NULL, and one that was not started. */
+void hfd_repeats_stop(struct hfd_repeats *repeats);
 
 /** A reader is there: the thread looks for the next minute. Accepts NULL. */
 void hfd_repeats_want(struct hfd_repeats *repeats);
 /**
- * Gives what came behind a place on the board, which moves on. What is older than the last 1,024 is
- * gone. A reader begins at UINT64_MAX, with nothing. NULL: nothing comes.
+ * Gives what came behind a place on the board, which moves on. The last 1,024 are
+ * there. A reader begins at UINT64_MAX, with nothing. NULL: nothing comes.
  * @param rows  in mem; seq is that of the resource's last change, and at_us the time of the repeat
  * @return HFD_OK, HFD_NOMEM
  */

@@ -605,24 +605,7 @@ static enum hfd_exit compare_keys(struct serve *s, struct hfd_err *err)
     return exit_of_keys(hfd_serve_keys_check(&s->keys, s->store, err));
 }
 
-#define KEY_IDS_MAX 1024
 #define NAME_MAX_BYTES 256
-
-/* The ids of a ring, with commas between them. */
-static void name_keys(const struct hfd_keyring *ring, char out[KEY_IDS_MAX])
-{
-    size_t len = 0;
-
-    out[0] = '\0';
-    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
-        struct hfd_key_view key;
-
-        hfd_keyring_view(ring, i, &key);
-        if (len + sizeof(key.name) + 1 > KEY_IDS_MAX)
-            return;
-        len += (size_t)snprintf(out + len, KEY_IDS_MAX - len, "%s%s", i > 0 ? "," : "", key.name);
-    }
-}
 
 /*
  * Starts the keeper, and gives the driver's fingerprint the epoch of the settings: this server is
@@ -632,7 +615,7 @@ static void name_keys(const struct hfd_keyring *ring, char out[KEY_IDS_MAX])
 static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
 {
     char name[NAME_MAX_BYTES] = "";
-    char key_ids[KEY_IDS_MAX];
+    char key_ids[HFD_SERVE_KEY_IDS_MAX];
     struct hfd_fleet *const fleet = &s->driver.fleet;
     const struct hfd_keeper_config config = {
         .store = s->store,
@@ -649,7 +632,7 @@ static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
         return HFD_EXIT_OK;
     if (gethostname(name, sizeof(name) - 1) != 0)
         name[0] = '\0'; /* it may have written some */
-    name_keys(s->driver.ring, key_ids);
+    hfd_serve_keys_name(s->driver.ring, key_ids);
     rc = hfd_keeper_start(&config, &s->keeper, err);
     if (rc != HFD_OK)
         return rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_DATA;
@@ -661,10 +644,10 @@ static enum hfd_exit open_replica(struct serve *s, struct hfd_err *err)
 /* The driver has another key ring: the other replicas and the work of a rotation learn it. */
 static void tell_of_keys(struct serve *s)
 {
-    char key_ids[KEY_IDS_MAX];
+    char key_ids[HFD_SERVE_KEY_IDS_MAX];
 
     if (s->keeper != NULL) {
-        name_keys(s->driver.ring, key_ids);
+        hfd_serve_keys_name(s->driver.ring, key_ids);
         hfd_keeper_set_keys(s->keeper, key_ids);
     }
     hfd_serve_reseal_wake(s->reseal);
@@ -741,6 +724,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = s->clock,
         .bell = &s->bell,
+        .repeats = s->hooks.repeats,
         .keeper = s->keeper,
         .rng = &hfd_rng_system,
         .guard = s->guard,
@@ -832,8 +816,12 @@ static void stop_hooks(struct serve *s)
 
 static enum hfd_exit start_hooks(struct serve *s, struct hfd_err *err)
 {
-    const struct hfd_outbox_parts parts = {s->store, s->keeper,       &s->driver,
-                                           s->clock, &hfd_rng_system, &s->bell};
+    const struct hfd_outbox_parts parts = {.store = s->store,
+                                           .keeper = s->keeper,
+                                           .driver = &s->driver,
+                                           .clock = s->clock,
+                                           .rng = &hfd_rng_system,
+                                           .bell = &s->bell};
 
     return exit_of_look(hfd_serve_hooks_start(&s->hooks, &parts, err));
 }

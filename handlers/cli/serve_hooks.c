@@ -89,11 +89,14 @@ hfd_rc hfd_serve_hooks_open(struct hfd_serve_hooks *h, const struct hfd_settings
     const struct hfd_map *urls = &s->webhook_urls;
     hfd_rc rc = check_whole(s, err);
 
-    *h = (struct hfd_serve_hooks){.count = 0};
+    *h = (struct hfd_serve_hooks){.repeats_per_second = s->events_repeats_per_second};
     hfd_arena_init(&h->mem, MEM_MAX_BYTES);
     h->targets = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->targets));
     h->hooks = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->hooks));
-    if (rc == HFD_OK && (h->targets == NULL || h->hooks == NULL))
+    if (!hfd_look_is_remote(s))
+        h->repeats = hfd_repeats_new();
+    if (rc == HFD_OK &&
+        (h->targets == NULL || h->hooks == NULL || (h->repeats == NULL && !hfd_look_is_remote(s))))
         rc = hfd_fail_nomem(err, "open webhooks");
     for (; rc == HFD_OK && h->count < urls->count; h->count += rc == HFD_OK) {
         h->targets[h->count].name = urls->items[h->count].name;
@@ -111,18 +114,26 @@ void hfd_serve_hooks_close(struct hfd_serve_hooks *h)
         if (h->hooks[i].sender.close != NULL)
             h->hooks[i].sender.close(h->hooks[i].sender.ctx);
     h->count = 0;
+    hfd_repeats_free(h->repeats);
+    h->repeats = NULL;
     hfd_arena_fini(&h->mem);
 }
 
 hfd_rc hfd_serve_hooks_start(struct hfd_serve_hooks *h, const struct hfd_outbox_parts *parts,
                              struct hfd_err *err)
 {
+    const struct hfd_repeats_parts repeats = {parts->store, parts->clock, parts->bell,
+                                              h->repeats_per_second};
+    struct hfd_outbox_parts own = *parts;
     hfd_rc rc = hfd_outbox_forget_others(parts, h->targets, h->count, err);
 
+    own.repeats = h->repeats;
+    if (rc == HFD_OK && h->repeats_per_second > 0)
+        rc = hfd_repeats_start(h->repeats, &repeats, err);
     for (size_t i = 0; rc == HFD_OK && i < h->count; i++) {
         struct hfd_serve_hook *hook = &h->hooks[i];
 
-        rc = hfd_outbox_start(parts, &h->targets[i], hook->sender, &hook->outbox, err);
+        rc = hfd_outbox_start(&own, &h->targets[i], hook->sender, &hook->outbox, err);
         hook->sender.close = NULL; /* the outbox closes it */
     }
     if (rc != HFD_OK)
@@ -137,6 +148,7 @@ void hfd_serve_hooks_stop(struct hfd_serve_hooks *h)
             hfd_webhook_cut(h->hooks[i].webhook);
     for (size_t i = 0; i < h->count; i++)
         hfd_outbox_stop(&h->hooks[i].outbox);
+    hfd_repeats_stop(h->repeats);
 }
 
 void hfd_serve_hooks_reload(struct hfd_serve_hooks *h)

@@ -5,6 +5,7 @@
 #define HFD_CLI_SERVE_HOOKS_H
 
 #include "driver/events/outbox.h"
+#include "driver/events/repeats.h"
 #include "driver/events/webhook.h"
 #include "handlers/settings/settings.h"
 
@@ -19,6 +20,8 @@ struct hfd_serve_hooks {
     struct hfd_outbox_target *targets;
     struct hfd_serve_hook *hooks; /* as the targets */
     size_t count;
+    int64_t repeats_per_second;
+    struct hfd_repeats *repeats; /* NULL: a remote HyperFleet repeats its events itself */
 };
 
 /**

@@ -35,7 +35,7 @@ struct hfd_serve_hypershift {
     struct hfd_adapter_hooks hooks;
     struct hfd_bell *bell; /* that it listens to; NULL = none */
     struct hfd_bell_listener listener;
-    hfd_slice names[2];    /* of the adapters that it is */
+    hfd_slice names[2]; /* of the adapters that it is */
 };
 
 /**

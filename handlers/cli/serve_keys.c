@@ -205,3 +205,19 @@ bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
     take_file(k, store, driver);
     return true;
 }
+
+void hfd_serve_keys_name(const struct hfd_keyring *ring, char out[HFD_SERVE_KEY_IDS_MAX])
+{
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < hfd_keyring_count(ring); i++) {
+        struct hfd_key_view key;
+
+        hfd_keyring_view(ring, i, &key);
+        if (len + sizeof(key.name) + 1 > HFD_SERVE_KEY_IDS_MAX)
+            return;
+        len += (size_t)snprintf(out + len, HFD_SERVE_KEY_IDS_MAX - len, "%s%s", i > 0 ? "," : "",
+                                key.name);
+    }
+}

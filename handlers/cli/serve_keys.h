@@ -53,4 +53,8 @@ HFD_MUST_CHECK hfd_rc hfd_serve_keys_check(const struct hfd_serve_keys *k, struc
 bool hfd_serve_keys_look(struct hfd_serve_keys *k, struct hfd_store *store,
                          struct hfd_driver *driver, bool forced);
 
+#define HFD_SERVE_KEY_IDS_MAX 1024
+/** Writes the ids of a ring, with commas between them. */
+void hfd_serve_keys_name(const struct hfd_keyring *ring, char out[HFD_SERVE_KEY_IDS_MAX]);
+
 #endif

@@ -67,6 +67,7 @@ struct hfd_route;
 
 struct hfd_keeper;
 struct hfd_pages;
+struct hfd_repeats;
 
 /** Shared by all handlers; const after start-up. */
 struct hfd_app {
@@ -74,8 +75,9 @@ struct hfd_app {
     struct hfd_store *store;
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
-    struct hfd_bell *bell;     /* rings when a cluster or nodepool has become due; may be NULL */
-    struct hfd_keeper *keeper; /* of this replica; NULL = the only server of its database */
+    struct hfd_bell *bell;       /* rings when a cluster or nodepool has become due; may be NULL */
+    struct hfd_repeats *repeats; /* events that are repeated; NULL = none are */
+    struct hfd_keeper *keeper;   /* of this replica; NULL = the only server of its database */
     const struct hfd_rng *rng;
     struct hfd_guard *guard;        /* checks callers; NULL = all may call */
     enum hfd_vocabulary vocabulary; /* names of the conditions */

@@ -5,6 +5,7 @@
 #include "driver/base/check.h"
 #include "driver/base/container.h"
 #include "driver/events/event.h"
+#include "driver/events/repeats.h"
 #include "driver/fleet/fleet.h"
 #include "handlers/http/access.h"
 #include "handlers/http/hold.h"
@@ -66,9 +67,10 @@ struct hfd_watch_room {
     struct hfd_sink sink;
     h2o_multithread_receiver_t receiver;
     h2o_multithread_message_t message;
-    bool out;         /* the job is */
-    unsigned rings;   /* of the bell, before the last read */
-    int64_t from, to; /* cursors: what it reads, and what was read so far */
+    bool out;          /* the job is */
+    unsigned rings;    /* of the bell, before the last read */
+    int64_t from, to;  /* cursors: what it reads, and what was read so far */
+    uint64_t repeated; /* place on the board of repeats */
     struct news news;
     struct hfd_arena mem; /* of news; the job's while it is out */
 };
@@ -331,19 +333,13 @@ static void on_flow(void *arg)
 
 /* ---- the read of a loop ---- */
 
-/* Thread: reader. */
-static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+/* Makes the documents of a page. */
+static hfd_rc format_page(struct news *news, struct hfd_arena *mem, struct hfd_err *err)
 {
-    struct hfd_watch_room *room = arg;
-    struct hfd_due_page *page = &room->news.page;
-    hfd_slice *documents;
-    hfd_rc rc;
+    const struct hfd_due_page *page = &news->page;
+    hfd_slice *documents = hfd_arena_array(mem, page->count + 1, sizeof(*documents));
+    hfd_rc rc = HFD_OK;
 
-    hfd_arena_fini(&room->mem);
-    rc = hfd_due_list(tx, room->from, PAGE_ROWS, &room->mem, page, err);
-    if (rc != HFD_OK)
-        return rc;
-    documents = hfd_arena_array(&room->mem, page->count + 1, sizeof(*documents));
     if (documents == NULL)
         return hfd_fail_nomem(err, "read events");
     for (size_t i = 0; rc == HFD_OK && i < page->count; i++) {
@@ -351,10 +347,21 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
         hfd_buf_init(&b, BODY_MAX_BYTES);
         hfd_event_format(&b, &page->rows[i]);
-        rc = hfd_buf_to_arena(&b, &room->mem, &documents[i], err);
+        rc = hfd_buf_to_arena(&b, mem, &documents[i], err);
     }
-    room->news.documents = documents;
+    news->documents = documents;
     return rc;
+}
+
+/* Thread: reader. */
+static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    struct hfd_watch_room *room = arg;
+    hfd_rc rc;
+
+    hfd_arena_fini(&room->mem);
+    rc = hfd_due_list(tx, room->from, PAGE_ROWS, &room->mem, &room->news.page, err);
+    return rc == HFD_OK ? format_page(&room->news, &room->mem, err) : rc;
 }
 
 /* Gives a watcher its share of the news. */
@@ -397,6 +404,48 @@ static void tell_all(struct hfd_watch_room *room)
         if (is_watcher(waiter) && !w->behind && w->after >= room->from)
             tell(w, &room->news);
     }
+}
+
+/* Gives a watcher its share of repeated events. Its cursor stays. */
+static void tell_repeats(struct watcher *w, const struct news *news)
+{
+    struct hfd_buf *b = NULL;
+
+    w->count = 0;
+    for (size_t i = 0; i < news->page.count && w->count < w->size; i++) {
+        if (!hfd_event_passes(&w->filter, &news->page.rows[i]))
+            continue;
+        if (b == NULL)
+            b = new_body(w);
+        add_item(w, b, w->after, news->documents[i]);
+        w->count++;
+    }
+    if (w->count > 0)
+        hfd_waiter_go_on(&w->waiter, w->stream ? send_piece : answer);
+}
+
+/* Gives watchers what is repeated since the last sweep. */
+static void repeat_all(struct hfd_watch_room *room)
+{
+    struct hfd_repeats *repeats = room->loop->server->app->repeats;
+    h2o_linklist_t *const all = &room->loop->waiters.list, *at, *next;
+    struct news news = {.documents = NULL};
+    struct hfd_arena mem;
+    struct hfd_err err;
+
+    hfd_repeats_want(repeats);
+    hfd_arena_init(&mem, READ_MAX_BYTES);
+    if (hfd_repeats_read(repeats, &room->repeated, &mem, &news.page, &err) == HFD_OK &&
+        news.page.count > 0 && format_page(&news, &mem, &err) == HFD_OK) {
+        for (at = all->next; at != all; at = next) {
+            struct hfd_waiter *waiter = HFD_CONTAINER_OF(at, struct hfd_waiter, link);
+
+            next = at->next;
+            if (is_watcher(waiter) && !watcher_of(waiter)->behind)
+                tell_repeats(watcher_of(waiter), &news);
+        }
+    }
+    hfd_arena_fini(&mem);
 }
 
 static void on_looked(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
@@ -459,6 +508,7 @@ hfd_rc hfd_watch_room_open(struct hfd_loop *loop, struct hfd_watch_room **out, s
     room->loop = loop;
     room->bell = loop->server->app->bell;
     room->shared = loop->server->app->keeper != NULL;
+    room->repeated = UINT64_MAX;
     room->sink.post = post_looked;
     hfd_arena_init(&room->mem, READ_MAX_BYTES);
     h2o_multithread_register_receiver(loop->ctx.queue, &room->receiver, on_looked);
@@ -538,6 +588,7 @@ void hfd_watch_room_sweep(struct hfd_watch_room *room, int64_t now_us)
     if (room->watching == 0)
         return;
     hfd_waiters_go_on(room->loop, now_us, is_behind, catch_up);
+    repeat_all(room);
     hfd_waiters_go_on(room->loop, now_us, is_quiet, comment);
     if (room->shared || room->bell == NULL) /* a signal may be lost */
         look(room);

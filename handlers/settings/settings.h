@@ -145,6 +145,8 @@ struct hfd_map {
    "further ones are answered with 503") \
  X("events.keep",                   events_keep_us,              DURATION, "24h", 60, 259200, \
    "time that the event of a removed cluster or nodepool is kept for callers that come late") \
+ X("events.repeats_per_second",     events_repeats_per_second,   I64,      "50", 0, 10000, \
+   "the most events a second that are repeated for adapters that stay silent; 0: none") \
  X("events.webhooks",               webhook_urls,                TEXTS,    "", 0, 0, \
    "URL that gets each event with POST; user and query may be secrets, and are not shown", check_hook_url) \
  X("events.webhooks",               webhook_secret_files,        FILES,    "", 0, 0, \

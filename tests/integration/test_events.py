@@ -56,6 +56,7 @@ class Stream:
 class EventsCase(Case):
     ADAPTERS = ("validation",)
     POOL_ADAPTERS = ("validation",)
+    FLAGS = ("--events-repeats-per-second", "0")
 
     def metric(self, name):
         with contextlib.closing(Client(self.server, ops=True)) as ops:
@@ -375,8 +376,37 @@ class Ends(EventsCase):
         self.assertEqual([i for _, _, i in self.behind(cursor)], [c["id"] for c in clusters])
 
 
+class Repeats(EventsCase):
+    FLAGS = ()
+
+    def test_repeats(self):
+        """While the adapters stay silent the event comes again; cursors stay where they are."""
+        cluster = self.cluster()
+        cursor = self.now()
+        stream = self.stream("?after=" + cursor)
+        first = self.ask("?after=0").json["items"]
+        first = [e for e in first if e["data"]["id"] == cluster["id"]]
+        self.assertEqual(len(first), 1)
+        deadline = time.monotonic() + 40 * TIME_FACTOR
+        polled, streamed = None, None
+        while polled is None and time.monotonic() < deadline:
+            doc = self.ask("?wait=5s&after=" + cursor).json
+            self.assertEqual(doc["next"], cursor)
+            polled = ([e for e in doc["items"] if e["data"]["id"] == cluster["id"]] or [None])[0]
+        while streamed is None and time.monotonic() < deadline:
+            block = stream.block()
+            event = json.loads(block["data"]) if "data" in block else None
+            if event is not None and event["data"]["id"] == cluster["id"]:
+                streamed = event
+                self.assertEqual(block.get("id", cursor), cursor)
+        for event in (polled, streamed):
+            self.assertIsNotNone(event, "no event came again")
+            self.assertNotEqual(event["id"], first[0]["id"], "receivers would drop it")
+            self.assertEqual(event["data"], first[0]["data"])
+
+
 class Places(EventsCase):
-    FLAGS = ("--events-watchers-max", "8", "--http-connections-max", "4")
+    FLAGS = EventsCase.FLAGS + ("--events-watchers-max", "8", "--http-connections-max", "4")
 
     def token(self, name):
         done = run("token", "create", "--new", "--name", name, "--scope",

@@ -88,6 +88,7 @@ class WebhookCase(Case):
     POOL_ADAPTERS = ("validation",)
     HOOKS = ("main",)
     MORE = ()
+    REPEATS = ("--events-repeats-per-second", "0")
 
     @classmethod
     def setUpClass(cls):
@@ -98,7 +99,7 @@ class WebhookCase(Case):
         flags = []
         for name, receiver in cls.receivers.items():
             flags += cls.hook(name, receiver.url())
-        cls.FLAGS = tuple(flags) + cls.MORE
+        cls.FLAGS = tuple(flags) + cls.MORE + cls.REPEATS
         super().setUpClass()
 
     @classmethod
@@ -403,6 +404,18 @@ class Refused(unittest.TestCase):
                     self.assertIn(word, text, hook)
                 self.assertNotIn("hidden@", text)
         self.assertFalse(os.path.exists(os.path.join(folder, "d")), "nothing was made")
+
+
+class Repeats(WebhookCase):
+    REPEATS = ()
+
+    def test_repeats(self):
+        """While the adapters stay silent the event comes again, with another id."""
+        cluster = self.cluster()
+        eventually(lambda: len(self.main.taken(cluster["id"])) >= 2, "it comes again", 60)
+        first, second = self.main.taken(cluster["id"])[:2]
+        self.assertNotEqual(first["id"], second["id"], "receivers would drop it")
+        self.assertEqual(first["data"], second["data"])
 
 
 if __name__ == "__main__":

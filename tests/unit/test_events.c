@@ -368,12 +368,13 @@ static void repeats_are_on_the_board(void **state)
     struct hfd_bell bell = HFD_BELL_INIT;
     const struct hfd_repeats_parts parts = {w->store, &w->clock.clock, &bell, 1};
     struct hfd_due_page rows;
-    struct hfd_repeats *repeats;
+    struct hfd_repeats *repeats = hfd_repeats_new();
     uint64_t place = 0, late = UINT64_MAX;
 
     (void)world_put_ok(w, "g", body, NULL);
     test_clock_advance(&w->clock, 11 * S_);
-    assert_int_equal(hfd_repeats_start(&parts, &repeats, &w->err), HFD_OK);
+    assert_non_null(repeats);
+    assert_int_equal(hfd_repeats_start(repeats, &parts, &w->err), HFD_OK);
     (void)poll(NULL, 0, 1500);
     assert_int_equal(hfd_repeats_read(repeats, &place, &w->mem, &rows, &w->err), HFD_OK);
     assert_int_equal(rows.count, 0);
@@ -395,7 +396,8 @@ static void repeats_are_on_the_board(void **state)
     assert_int_equal(hfd_repeats_read(repeats, &late, &w->mem, &rows, &w->err), HFD_OK);
     assert_int_equal(rows.count, 0);
     assert_int_equal(late, 2);
-    hfd_repeats_stop(&repeats);
+    hfd_repeats_stop(repeats);
+    hfd_repeats_free(repeats);
     assert_int_equal(hfd_repeats_read(NULL, &late, &w->mem, &rows, &w->err), HFD_OK);
     assert_int_equal(rows.count, 0);
 }

@@ -360,7 +360,7 @@ static void the_rule_of_repeats(void **state)
     assert_int_equal(count, 8 + (24 * 3600 - 1 - 2550) / 1800);
 }
 
-/* What the thread finds in a store is on the board for each reader; without one it does not look.
+/* The thread puts what it finds on a board for each reader; without one it does not look.
  */
 static void repeats_are_on_the_board(void **state)
 {

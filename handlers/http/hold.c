@@ -273,13 +273,11 @@ void hfd_waiters_drain(struct hfd_loop *loop)
     hfd_waiters_go_on(loop, 0, is_any, finish);
 }
 
-int64_t hfd_waiters_wait_us(struct hfd_loop *loop, int64_t now_us, int64_t max_us)
+int64_t hfd_waiters_wait_us(const struct hfd_loop *loop, int64_t now_us, int64_t max_us)
 {
     const struct hfd_waiters *all = &loop->waiters;
     const int64_t check_us = all->checked_us + CHECK_US;
     const int64_t left_us = (all->due_us < check_us ? all->due_us : check_us) - now_us + 999;
 
-    if (h2o_linklist_is_empty(&loop->waiters.list))
-        return max_us;
     return left_us < 0 ? 0 : left_us < max_us ? left_us : max_us; /* to whole milliseconds */
 }

@@ -47,8 +47,8 @@ void hfd_waiters_run(struct hfd_loop *loop, int64_t now_us);
 void hfd_waiters_sweep(struct hfd_loop *loop, int64_t now_us);
 /** The loop drains: finishes all. */
 void hfd_waiters_drain(struct hfd_loop *loop);
-/** Returns how long the loop may sleep, at most max_us. */
-int64_t hfd_waiters_wait_us(struct hfd_loop *loop, int64_t now_us, int64_t max_us);
+/** Returns how long the loop may sleep while requests wait, at most max_us. */
+int64_t hfd_waiters_wait_us(const struct hfd_loop *loop, int64_t now_us, int64_t max_us);
 
 /** An answer that is held. */
 struct hfd_hold {

@@ -661,9 +661,11 @@ static void loop_run(struct hfd_loop *loop)
         int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
         wait_us = hfd_delayed_reply_wait_us(loop, wait_us);
-        if (loop->watch != NULL)
-            wait_us = hfd_watch_room_wait_us(loop->watch, hfd_loop_mono_us(loop), wait_us);
-        wait_us = hfd_waiters_wait_us(loop, hfd_loop_mono_us(loop), wait_us);
+        if (!h2o_linklist_is_empty(&loop->waiters.list)) {
+            now_us = hfd_loop_mono_us(loop);
+            wait_us = hfd_watch_room_wait_us(loop->watch, now_us, wait_us);
+            wait_us = hfd_waiters_wait_us(loop, now_us, wait_us);
+        }
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         now_us = hfd_loop_mono_us(loop);

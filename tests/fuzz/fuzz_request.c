@@ -129,6 +129,7 @@ static void queries(hfd_slice in, struct hfd_arena *mem)
     struct hfd_feed_query feed;
     struct hfd_query_page page;
     hfd_slice fields;
+    int wait_s;
 
     if (hfd_query_page(in, mem, &page, NULL) == HFD_OK)
         HFD_ASSERT(page.page >= 1 && page.size >= 1 && page.page <= INT64_MAX / page.size);
@@ -136,7 +137,10 @@ static void queries(hfd_slice in, struct hfd_arena *mem)
         HFD_ASSERT(overview.size >= 1 && overview.size <= HFD_OVERVIEW_SIZE_MAX &&
                    overview.label_count <= HFD_OVERVIEW_LABELS_MAX);
     if (hfd_feed_query_read(in, mem, &feed, NULL) == HFD_OK)
-        HFD_ASSERT(feed.size >= 1);
+        HFD_ASSERT(feed.size >= 1 && feed.wait_us >= 0 &&
+                   feed.wait_us <= HFD_WAIT_MAX_S * HFD_US_PER_S);
+    (void)hfd_prefer_wait(in, &wait_s);
+    HFD_ASSERT(wait_s >= 0 && wait_s <= HFD_WAIT_MAX_S);
     HFD_ASSERT(in.len > 0 || hfd_no_query_read(in, mem, NULL) == HFD_OK);
     status_query(in, mem);
     if (hfd_query_get(in, "fields", mem, &fields, NULL) == HFD_OK && fields.p != NULL)

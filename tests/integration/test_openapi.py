@@ -345,6 +345,8 @@ class OpenApi(Case):
         where = "%s %d" % (oid, answer.status)
         for name, ref in response["headers"].items():
             value = answer.header(name)
+            if value is None and name == "Preference-Applied":
+                continue  # of an answer that was held alone
             self.assertIsNotNone(value, "%s: header %s" % (where, name))
             schema = self.schemas.resolve(self.schemas.resolve(ref)[0]["schema"])[0]
             self.schemas.check(schema, int(value) if schema["type"] == "integer" else value,

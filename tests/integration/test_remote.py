@@ -184,6 +184,27 @@ class Life(unittest.TestCase):
         self.assertEqual(self.api.of(self.gid), ([], []))
         self.assertEqual(self.client.get("/" + self.gid).status, 404)
 
+    # An answer that is held has the remote asked for what it waits for, as polls have.
+    def test_a_held_answer(self):
+        driver = lib.Server("--backend", self.url, "--remote-watch", "1h", "--remote-fresh", "1s",
+                            *LIFE)
+        self.addCleanup(driver.close)
+        driver.start()
+        client = lib.Client(driver)
+        self.addCleanup(client.close)
+        gid, began = lib.guresid("held"), time.monotonic()
+        self.assertEqual(client.put("/" + gid, lib.cluster_input(name=gid)).status, 202)
+        lib.eventually(lambda: self.api.of(gid)[0], "it is ordered")
+        late = threading.Timer(2, lambda: self.api.make_ready(self.api.cluster_of(gid)))
+        late.start()
+        answer = client.get("/" + gid, {"Prefer": "wait=50"})
+        while answer.status == 202:
+            self.assertIsNotNone(answer.header("Preference-Applied"))
+            answer = client.get("/" + gid, {"Prefer": "wait=50"})
+        late.join()
+        self.assertEqual(answer.status, 200, answer)
+        self.assertLess(time.monotonic() - began, 20 * lib.TIME_FACTOR)
+
     # A GET of a ready cluster answers a new condition long before the cluster's next regular
     # observation.
     def test_health_is_asked_for(self):

@@ -239,12 +239,37 @@ static void a_reader_follows_the_writer(void **state)
     tmpdir_remove(dir);
 }
 
+/* A change counts behind a mark once its commit is on disk. A commit of others always does. */
+static void marks_tell_of_changes(void **state)
+{
+    struct fixture *fx = *state;
+    struct hfd_row_mark a = hfd_row_stamps_mark(fx->stamps, HFD_SLICE("a")),
+                        b = hfd_row_stamps_mark(fx->stamps, HFD_SLICE("b"));
+
+    assert_false(hfd_row_stamps_commit(fx->stamps));
+    assert_false(hfd_row_stamps_changed(fx->stamps, &a));
+    hfd_row_stamps_change(fx->stamps, HFD_SLICE("a"));
+    assert_false(hfd_row_stamps_changed(fx->stamps, &a)); /* nothing could be read yet */
+    a = hfd_row_stamps_mark(fx->stamps, HFD_SLICE("a"));
+    assert_true(hfd_row_stamps_commit(fx->stamps));
+    assert_true(hfd_row_stamps_changed(fx->stamps, &a));
+    assert_false(hfd_row_stamps_changed(fx->stamps, &b));
+    a = hfd_row_stamps_mark(fx->stamps, HFD_SLICE("a"));
+    assert_false(hfd_row_stamps_changed(fx->stamps, &a));
+    assert_false(hfd_row_stamps_commit(fx->stamps));
+    assert_false(hfd_row_stamps_changed(fx->stamps, &a));
+    atomic_fetch_add(&fx->stamps->others, 1);
+    assert_true(hfd_row_stamps_changed(fx->stamps, &a));
+    assert_true(hfd_row_stamps_changed(fx->stamps, &b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_row_comes_back_whole, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(a_change_ends_an_entry, open_fixture, close_fixture),
         cmocka_unit_test_setup_teardown(bounds_hold, open_fixture, close_fixture),
+        cmocka_unit_test_setup_teardown(marks_tell_of_changes, open_fixture, close_fixture),
         cmocka_unit_test(a_reader_follows_the_writer),
     };
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define PATH "api/driver/v1/resources"
+#define PATH_MAX_BYTES ((size_t)4096)
 
 /* ---- watching ---- */
 
@@ -52,12 +53,41 @@ static enum hfd_exit print_picture(struct hfd_view *v, struct hfd_buf *picture, 
 }
 
 /*
+ * Waits for the next picture. The driver holds its answer about a resource with an operation under
+ * way. Otherwise, or if the token lacks the scope for that, a second must do.
+ */
+static void rest(struct hfd_view *v, const json_t *doc, bool *asks)
+{
+    const struct hfd_http_header prefer = {"Prefer", HFD_SLICE("wait=5")};
+    struct hfd_client_request r = {.method = "GET", .headers = {prefer}, .stop = &stopped};
+    struct hfd_http_answer a = {.status = 0};
+    struct hfd_buf path;
+    bool held = false;
+
+    if (*asks && strstr(hfd_json_cstr(doc, "state"), "ing") != NULL) {
+        hfd_buf_init(&path, PATH_MAX_BYTES);
+        hfd_view_encode(&path, v->place);
+        hfd_buf_addc(&path, '\0');
+        r.path = path.p;
+        if (path.rc == HFD_OK)
+            hfd_client_send(v->http, &r, &a, 1);
+        held = hfd_http_header(&a, "Preference-Applied").len > 0;
+        *asks = a.status != 401 && a.status != 403;
+        hfd_http_answer_fini(&a);
+        hfd_buf_fini(&path);
+    }
+    if (!held)
+        hfd_client_wait(v->http, WATCH_US, &stopped);
+}
+
+/*
  * Prints one picture. With --watch it looks again each second until Ctrl-C. A terminal is drawn
  * anew each time; elsewhere a picture is printed when there is news.
  */
 static enum hfd_exit run(struct hfd_view *v, draw_fn *draw, void *ctx)
 {
     json_t *last = NULL, *doc;
+    bool asks = v->place != NULL;
     enum hfd_exit status;
     const struct sigaction action = {.sa_handler = on_signal};
     struct hfd_buf b;
@@ -79,7 +109,7 @@ static enum hfd_exit run(struct hfd_view *v, draw_fn *draw, void *ctx)
         json_decref(last);
         last = doc;
         if (status == HFD_EXIT_OK && v->watch)
-            hfd_client_wait(v->http, WATCH_US, &stopped);
+            rest(v, last, &asks);
     } while (status == HFD_EXIT_OK && v->watch && stopped == 0);
     json_decref(last);
     return status;
@@ -569,7 +599,6 @@ enum hfd_exit hfd_cmd_list(int argc, const char **argv)
 
 /* ---- status: all resources ---- */
 
-#define PATH_MAX_BYTES ((size_t)4096)
 #define ROWS_OF_CAUSE_MAX 10 /* of one state and cause */
 
 static void write_counts(const json_t *counts, struct hfd_buf *out)

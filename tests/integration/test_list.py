@@ -1,17 +1,21 @@
 """The commands list and status: what goes on in a server, for people and scripts."""
+import contextlib
 import http.server
 import json
 import os
 import pty
 import re
 import subprocess
+import tempfile
 import threading
+import time
 import unittest
 from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from lib import Case, Server, clean_env, cluster_input, eventually, guresid, program, run
+from lib import (Case, Client, Server, clean_env, cluster_input, eventually, guresid, program,
+                 run)
 
 TOKEN = "hfd_" + "t" * 43
 
@@ -51,6 +55,15 @@ class Scripted:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+
+
+def asked(server, route, code):
+    """How many GETs of a route had this answer."""
+    with contextlib.closing(Client(server, ops=True)) as ops:
+        text = ops.get("/metrics").body.decode()
+    found = re.search('^hfd_http_requests_total{method="GET",route="%s",code="%d"} ([0-9]+)$'
+                      % (route, code), text, re.M)
+    return int(found[1]) if found else 0
 
 
 def command(*args, want=0, env=None):
@@ -207,6 +220,22 @@ class Lists(Case):
         ran.send_signal(2)
         self.assertEqual(ran.wait(60), 0)
 
+    def test_a_watch_of_an_operation_is_no_poll(self):
+        """The driver holds its answer, and the picture follows at once."""
+        gid = self.order("held")
+        ran = subprocess.Popen([program(), "status", gid, "-w"], stdout=subprocess.PIPE, text=True,
+                               env=clean_env(self.env))
+        self.addCleanup(ran.stdout.close)
+        self.assertIn("creating", ran.stdout.readline())
+        before = asked(self.server, "driver_resource", 200)
+        time.sleep(4)
+        self.assertLessEqual(asked(self.server, "driver_resource", 200) - before, 2)
+        self.fleet.ready(gid)
+        while "  ready for " not in ran.stdout.readline():
+            self.assertIsNone(ran.poll())
+        ran.send_signal(2)
+        self.assertEqual(ran.wait(60), 0)
+
     def test_watch_on_a_terminal(self):
         """A terminal is cleared before each picture, and no line is wider than it."""
         gid = self.order("drawn")
@@ -258,6 +287,9 @@ class Access(unittest.TestCase):
     def test_token(self):
         """Without a token the server refuses, and says which scope is missing with a wrong one."""
         with Server() as server:
+            with contextlib.closing(Client(server)) as client:
+                self.assertEqual(client.put("/held", cluster_input(name="held")).status, 202)
+
             def token(name, scope):
                 path = os.path.join(server.data, name)
                 made = command("token", "create", "--name", name, "--scope", scope,
@@ -275,6 +307,13 @@ class Access(unittest.TestCase):
             command("list", "--url", url, "--token-file", view)
             command("status", env={"HFD_URL": url, "HFD_TOKEN_FILE": view})
             command("get", "none", "--url", url, "--token-file", driver, want=4)
+            # A watch may not have the driver hold its answers: it is refused once, and looks on.
+            with subprocess.Popen([program(), "status", "held", "-w", "--url", url, "--token-file",
+                                   view], stdout=subprocess.DEVNULL, env=clean_env()) as ran:
+                eventually(lambda: asked(server, "driver_resource", 200) >= 4, "it looks on")
+                ran.send_signal(2)
+                self.assertEqual(ran.wait(60), 0)
+            self.assertEqual(asked(server, "resource", 403), 1)
 
     def test_all_pages(self):
         """All pages are read, of failed ones and of stuck ones; a table keeps its columns."""

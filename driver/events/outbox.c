@@ -549,6 +549,8 @@ hfd_rc hfd_outbox_start(const struct hfd_outbox_parts *parts,
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&o->wake, &attr);
     pthread_condattr_destroy(&attr);
+    (void)take_lead(o); /* the present of a new target is before the first request */
+    hfd_store_reader_close(&o->reader);
     rc = hfd_thread_start(&(struct hfd_thread){"hfd-outbox", "target of events: thread", run, o},
                           &o->thread, err);
     if (rc != HFD_OK) {

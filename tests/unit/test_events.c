@@ -253,7 +253,7 @@ static hfd_rc txn_reach(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         tx, &(struct hfd_outbox_row){.name = S("t"), .stream = r->stream, .seq = r->seq}, err);
 }
 
-/* What a target of events lacks is kept for longer, but not for ever. */
+/* Rows that a target of events lacks are kept for longer, but not for ever. */
 static void targets_hold_what_they_lack(void **state)
 {
     struct world *w = *state;

@@ -110,7 +110,7 @@ hfd_rc hfd_serve_hooks_open(struct hfd_serve_hooks *h, const struct hfd_settings
 
 void hfd_serve_hooks_close(struct hfd_serve_hooks *h)
 {
-    for (size_t i = 0; i < h->count; i++)
+    for (size_t i = 0; h->hooks != NULL && i < h->count; i++)
         if (h->hooks[i].sender.close != NULL)
             h->hooks[i].sender.close(h->hooks[i].sender.ctx);
     h->count = 0;

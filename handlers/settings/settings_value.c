@@ -287,7 +287,7 @@ static struct hook_url split_url(hfd_slice s)
 {
     const hfd_slice whole = hfd_url_authority(s);
     const char *start = whole.p != NULL ? whole.p : s.p;
-    const char *at = whole.len > 0 ? memrchr(whole.p, '@', whole.len) : NULL;
+    const char *at = whole.p != NULL ? memrchr(whole.p, '@', whole.len) : NULL;
     const char *query = s.len > 0 ? memchr(s.p, '?', s.len) : NULL;
     const char *rest = at != NULL ? at + 1 : start, *end = query != NULL ? query : s.p + s.len;
 

@@ -178,10 +178,10 @@ static void secrets(void **state)
         "",
         "whsec_",
         "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa",                                     /* short */
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS!",                                   /* no base64 */
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfK" /* long */
-        "Q9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa",   /* short */
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS!", /* no base64 */
+        /* long */
+        (SECRET "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
     };
     struct fixture *f = *state;
     struct hfd_outgoing e = event();

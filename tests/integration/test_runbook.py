@@ -30,7 +30,7 @@ ELSEWHERE = {
     "driver/base/check.c": ["assertion failed", "internal invariant broken"],
     "driver/fleet/aggregate.c": ["adapter %s reports and is not required"],
     "handlers/http/exchange.c": ["request"],
-    "store/sqlite/conn.c": ["sqlite"],
+    "store/sqlite/db_sqlite.c": ["sqlite"],
 }
 LITERAL = r'"(?:[^"\\]|\\.)*"'
 FIELD = re.compile(r"HFD_LOG_(?:STR|CSTR|INT)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")

@@ -670,7 +670,7 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
 static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
                            struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
-    const bool again = row->state == HFD_STATE_FAILED;
+    const bool again = row->state == HFD_STATE_DELETING; /* past its deadline */
     struct hfd_parts parts;
     hfd_rc rc;
 

@@ -160,5 +160,36 @@ class Events(unittest.TestCase):
         eventually(lambda: self.read(two, cursor, "")[0] == made, "all are there")
 
 
+class BuiltIn(unittest.TestCase):
+    """The demo adapters of the replica that leads find what either of them was ordered."""
+
+    def setUp(self):
+        database = postgres.Postgres()
+        self.addCleanup(database.close)
+        database.start()
+        self.replicas = Replicas(database.url("postgres"), 2, flags=("--demo=0s",))
+        self.addCleanup(self.replicas.close)
+        self.replicas.start()
+
+    def until_ready(self, server):
+        client = Client(server)
+        self.addCleanup(client.close)
+        path = "/clusters/" + guresid("b")
+        self.assertEqual(client.put(path, cluster_input(nodepools=[{"name": "workers"}])).status, 202)
+        eventually(lambda: client.get(path).status == 200, "ready")
+
+    def test_the_one_that_leads(self):
+        """Orders at both; then each dies in its turn. An order that is made while neither leads is
+        found at the list of the next one."""
+        one, two = self.replicas.servers
+        for server in one, two, one, two:
+            self.until_ready(server)
+        for dies, lives in (one, two), (two, one):
+            dies.kill9()
+            self.until_ready(lives)
+            self.until_ready(lives)
+            dies.start()
+
+
 if __name__ == "__main__":
     real.main()

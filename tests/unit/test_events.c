@@ -302,6 +302,11 @@ static void the_bell_rings(void **state)
     assert_int_equal(rings, 2);
     (void)world_delete_ok(w, "g", NULL);
     assert_int_equal(rings, 4);
+    (void)world_delete_ok(w, "g", NULL);
+    assert_int_equal(rings, 4);
+    test_clock_advance(&w->clock, 3600 * HFD_US_PER_S);
+    (void)world_delete_ok(w, "g", NULL); /* a new attempt, past the deadline */
+    assert_int_equal(rings, 6);
 }
 
 /* ---- repeats ---- */

@@ -2,10 +2,10 @@
 #include "handlers/cli/look.h"
 
 #include "driver/base/clock.h"
+#include "driver/base/password.h"
 #include "handlers/cli/cli.h"
 #include "handlers/http/server.h"
 #include "handlers/http/tls.h"
-#include "store/postgres/password.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -94,21 +94,22 @@ static hfd_rc look_at_tls(const struct hfd_settings *s, hfd_remote_open_file_fn 
     return rc;
 }
 
-static hfd_rc look_at_password(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open,
-                               void *ctx, struct hfd_err *err)
+static hfd_rc look_at_password(const struct hfd_settings *s, enum hfd_setting which,
+                               hfd_remote_open_file_fn *on_open, void *ctx, struct hfd_err *err)
 {
-    const char *path = s->store_password_file.p;
-    char password[HFD_PG_PASSWORD_MAX];
+    const char *key = hfd_setting_key(which);
+    const hfd_slice path = hfd_setting_path(s, which);
+    char password[HFD_PASSWORD_MAX];
     struct hfd_err why = {0};
     hfd_rc rc;
 
-    if (s->store_password_file.len == 0)
+    if (path.len == 0)
         return HFD_OK;
-    rc = hfd_pg_password_read(path, password, &why);
+    rc = hfd_password_read(key, path.p, password, &why);
     explicit_bzero(password, sizeof(password));
     if (rc != HFD_OK)
-        return placed(s, "store.password_file", &why, err);
-    tell_open("store.password_file", path, on_open, ctx);
+        return placed(s, key, &why, err);
+    tell_open(key, path.p, on_open, ctx);
     return HFD_OK;
 }
 
@@ -119,7 +120,9 @@ hfd_rc hfd_look_secrets(const struct hfd_settings *s, hfd_remote_open_file_fn *o
 
     for (size_t i = 0; i < s->webhook_secret_files.count; i++)
         tell_open("events.webhooks", s->webhook_secret_files.items[i].value.p, on_open, ctx);
-    return rc == HFD_OK ? look_at_password(s, on_open, ctx, err) : rc;
+    return rc == HFD_OK
+               ? look_at_password(s, HFD_SETTING_store_password_file, on_open, ctx, err)
+               : rc;
 }
 
 hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out,

@@ -3,9 +3,9 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/log.h"
+#include "driver/base/password.h"
 #include "store/postgres/engine.h"
 #include "store/postgres/fail.h"
-#include "store/postgres/password.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ struct attempt {
     const char *values[KEYWORDS_MAX + 1];
     size_t count;
     char host[VALUE_BYTES_MAX], hostaddr[VALUE_BYTES_MAX], port[VALUE_BYTES_MAX];
-    char password[HFD_PG_PASSWORD_MAX];
+    char password[HFD_PASSWORD_MAX];
 };
 
 static void add(struct attempt *a, const char *key, const char *value)
@@ -339,7 +339,8 @@ static hfd_rc reach(struct hfd_db *db, struct hfd_err *err)
             hfd_fail(err, HFD_INVALID,
                      "store: this is no URL of PostgreSQL: expected postgres://USER@HOST/DATABASE");
     else if (db->place.password_file != NULL)
-        rc = hfd_pg_password_read(db->place.password_file, r->attempt.password, err);
+        rc = hfd_password_read("store.password_file", db->place.password_file, r->attempt.password,
+                               err);
     if (rc == HFD_OK) {
         r->db = db;
         r->options = options;

@@ -1,7 +1,7 @@
 /* Opening a connection that cannot be had. No server is needed. */
 #include "driver/base/clock.h"
+#include "driver/base/password.h"
 #include "store/db.h"
-#include "store/postgres/password.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -96,7 +96,7 @@ static void bad_places_are_refused(void **state)
 /* Each text of a file of passwords, and what becomes of it. */
 static void a_password_is_one_line(void **state)
 {
-    static char longest[HFD_PG_PASSWORD_MAX], too_long[HFD_PG_PASSWORD_MAX + 1];
+    static char longest[HFD_PASSWORD_MAX], too_long[HFD_PASSWORD_MAX + 1];
     const struct {
         hfd_slice text;
         const char *password, *said;
@@ -113,7 +113,7 @@ static void a_password_is_one_line(void **state)
         {{too_long, sizeof(too_long) - 1}, NULL, ": it is too long"},
         {{too_long, sizeof(too_long)}, NULL, ": it is too long"},
     };
-    char path[] = "/tmp/hfd-password-XXXXXX", password[HFD_PG_PASSWORD_MAX];
+    char path[] = "/tmp/hfd-password-XXXXXX", password[HFD_PASSWORD_MAX];
     const int fd = mkstemp(path);
 
     (void)state;
@@ -126,7 +126,7 @@ static void a_password_is_one_line(void **state)
 
         assert_int_equal(ftruncate(fd, 0), 0);
         assert_int_equal(pwrite(fd, cases[i].text.p, cases[i].text.len, 0), cases[i].text.len);
-        rc = hfd_pg_password_read(path, password, &err);
+        rc = hfd_password_read("store.password_file", path, password, &err);
         assert_int_equal(rc, cases[i].password != NULL ? HFD_OK : HFD_INVALID);
         if (cases[i].password != NULL)
             assert_string_equal(password, cases[i].password);

@@ -60,9 +60,10 @@ hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_open_file_fn *on_
     for (size_t i = 0; i < hfd_setting_file_count; i++) {
         const enum hfd_setting which = hfd_setting_files[i].which;
 
-        /* The server opens no file without an effect. A wrong name is an error all the same. */
-        if (hfd_settings_lacks(s, which) != NULL && hfd_setting_path(s, which).len > 0 &&
-            access(hfd_setting_path(s, which).p, R_OK) != 0)
+        /* The server opens no file without an effect, and that of a broker when it connects. A
+         * wrong name is an error all the same. */
+        if ((hfd_settings_lacks(s, which) != NULL || which == HFD_SETTING_events_amqp_ca_file) &&
+            hfd_setting_path(s, which).len > 0 && access(hfd_setting_path(s, which).p, R_OK) != 0)
             return hfd_settings_refuse(s, which, err, "%.160s: %s", hfd_setting_path(s, which).p,
                                        strerror(errno));
     }
@@ -116,13 +117,15 @@ static hfd_rc look_at_password(const struct hfd_settings *s, enum hfd_setting wh
 hfd_rc hfd_look_secrets(const struct hfd_settings *s, hfd_remote_open_file_fn *on_open, void *ctx,
                         struct hfd_err *err)
 {
-    const hfd_rc rc = look_at_tls(s, on_open, ctx, err);
+    hfd_rc rc = look_at_tls(s, on_open, ctx, err);
 
     for (size_t i = 0; i < s->webhook_secret_files.count; i++)
         tell_open("events.webhooks", s->webhook_secret_files.items[i].value.p, on_open, ctx);
-    return rc == HFD_OK
-               ? look_at_password(s, HFD_SETTING_store_password_file, on_open, ctx, err)
-               : rc;
+    if (rc == HFD_OK)
+        rc = look_at_password(s, HFD_SETTING_store_password_file, on_open, ctx, err);
+    if (rc == HFD_OK)
+        rc = look_at_password(s, HFD_SETTING_events_amqp_password_file, on_open, ctx, err);
+    return rc;
 }
 
 hfd_rc hfd_look_spec_schemas(const struct hfd_settings *s, struct hfd_spec_schemas *out,

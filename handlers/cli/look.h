@@ -39,7 +39,7 @@ HFD_MUST_CHECK hfd_rc hfd_look_files(const struct hfd_settings *s, hfd_remote_op
                                      void *ctx, struct hfd_err *err);
 
 /**
- * Checks that the files of tls.* and store.password_file can be used.
+ * Checks that the files of tls.* and those of passwords can be used.
  * @param on_open  receives those with a secret that every user may read
  * @return as hfd_look_files
  */

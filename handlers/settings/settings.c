@@ -77,10 +77,9 @@ static void *member_of(struct hfd_settings *s, const struct hfd_setting_row *row
 /* Finds or adds an entry. Returns NULL if the map is full or memory is short. */
 static struct hfd_pair *entry_of(struct hfd_map *map, hfd_slice name, struct hfd_arena *mem)
 {
-    for (size_t i = 0; i < map->count; i++) {
+    for (size_t i = 0; i < map->count; i++)
         if (hfd_slice_eq(map->items[i].name, name))
             return &map->items[i];
-    }
     if (map->items == NULL)
         map->items = hfd_arena_array(mem, HFD_SETTING_ITEMS_MAX, sizeof(*map->items));
     if (map->items == NULL || map->count == HFD_SETTING_ITEMS_MAX)
@@ -629,11 +628,10 @@ static hfd_rc find_file(struct hfd_settings_loader *ld, const struct hfd_setting
     bool flagged = false;
 
     *out = installed_file(path);
-    for (const char *const *env = given->env; *env != NULL; env++) {
+    for (const char *const *env = given->env; *env != NULL; env++)
         if (strncmp(*env, variable, sizeof(variable) - 1) == 0 &&
             (*env)[sizeof(variable) - 1] != '\0')
             *out = *env + sizeof(variable) - 1;
-    }
     for (int at = 0; at < given->argc;) {
         struct hfd_setting_value v = {.kind = HFD_REF_UNKNOWN};
         hfd_rc rc = parse_flag(ld, given, &at, &v, err);
@@ -746,6 +744,11 @@ static bool has_kubeconfig(const struct hfd_settings *s)
     return s->hypershift_kubeconfig.len > 0;
 }
 
+static bool has_broker(const struct hfd_settings *s)
+{
+    return is_embedded(s) && s->events_amqp_url.len > 0;
+}
+
 static bool has_proxies(const struct hfd_settings *s)
 {
     return s->http_trusted_proxies.count > 0;
@@ -765,6 +768,7 @@ static const struct {
 } effects[] = {
     {"remote.", is_remote, "the URL of a HyperFleet in backend"},
     {"hypershift.", has_kubeconfig, "hypershift.kubeconfig"},
+    {"events.amqp.", has_broker, "events.amqp.url and backend: embedded"},
     {"adapters.required.", is_embedded, "backend: embedded, as a remote has its own"},
     {"fleet.identity_header", has_proxies, "http.trusted_proxies"},
     {"http.socket_mode", has_socket, "unix:/path in listen or ops_listen"},
@@ -817,8 +821,7 @@ static hfd_rc check_store(const struct hfd_settings *s, struct hfd_err *err)
              !hfd_slice_is(s->origin[HFD_SETTING_data], "HFD_DATA"),
          HFD_SETTING_data,
          "expected none, or an empty one, with a PostgreSQL store, which needs no data folder; "
-         "name "
-         "keys and auth.tokens_file instead"},
+         "name keys and auth.tokens_file instead"},
         {postgres && password && hfd_pgurl_has_password(s->store), HFD_SETTING_store_password_file,
          "expected a URL in store without a password beside it"},
     };
@@ -863,15 +866,13 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
             s, given_of(s, HFD_SETTING_path_cluster, HFD_SETTING_path_nodepool), err,
             "expected another path for clusters than for nodepools, got \"%.*s\" for both",
             HFD_SLICE_FMT(s->path_nodepool));
-    for (size_t i = 0; i < s->types_nodepool.count; i++) {
-        for (size_t k = 0; k < s->types_cluster.count; k++) {
+    for (size_t i = 0; i < s->types_nodepool.count; i++)
+        for (size_t k = 0; k < s->types_cluster.count; k++)
             if (hfd_slice_eq(s->types_nodepool.items[i], s->types_cluster.items[k]))
                 return hfd_settings_refuse(
                     s, given_of(s, HFD_SETTING_types_cluster, HFD_SETTING_types_nodepool), err,
                     "expected other types for clusters than for nodepools, got %.60s for both",
                     s->types_nodepool.items[i].p);
-        }
-    }
     rc = check_output_names(&s->output_values, err);
     for (size_t i = 0; rc == HFD_OK && i < sizeof(orders) / sizeof(orders[0]); i++)
         rc = check_order(s, &orders[i], err);

@@ -157,6 +157,17 @@ struct hfd_map {
  X("events.webhooks",               webhook_ca_files,            FILES,    "", 0, 0, \
    "PEM file of the authorities that may sign its certificate; if it is not set, those of the " \
    "system", check_file) \
+ X("events.amqp.url",               events_amqp_url,             STR,      "", 0, 0, \
+   "RabbitMQ broker that gets the events of clusters and nodepools: amqps://USER@HOST:PORT/VHOST; " \
+   "empty: none", check_amqp) \
+ X("events.amqp.password_file",     events_amqp_password_file,   STR,      "", 0, 0, \
+   "file with the password of the user in events.amqp.url; read at each connection; empty: guest") \
+ X("events.amqp.ca_file",           events_amqp_ca_file,         STR,      "", 0, 0, \
+   "PEM file of the authorities that may sign the broker's certificate; empty: those of the system") \
+ X("events.amqp.exchange.cluster",  events_amqp_exchange_cluster, STR,     "hyperfleet-clusters", 0, 0, \
+   "exchange of the events of clusters; durable, of type topic; made if it is missing", check_exchange) \
+ X("events.amqp.exchange.nodepool", events_amqp_exchange_nodepool, STR,    "hyperfleet-nodepools", 0, 0, \
+   "exchange of the events of nodepools, likewise", check_exchange) \
  X("fleet.identity_header",         fleet_identity_header,       STR,      "", 0, 0, \
    "request header with the caller's name for created_by, updated_by and deleted_by; it " \
    "counts from http.trusted_proxies only; empty: none", check_header) \

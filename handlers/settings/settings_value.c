@@ -1,6 +1,7 @@
 /* One value of the settings: text in, checked value out, and back. Pure. Thread: start-up. */
 #include "handlers/settings/settings_int.h"
 
+#include "driver/base/amqpurl.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/pgurl.h"
@@ -84,6 +85,23 @@ static hfd_rc url(const hfd_slice *items, size_t i, struct hfd_err *err)
     const hfd_slice s = items[i];
 
     return s.len == 0 ? HFD_OK : hfd_url_check(s, err);
+}
+
+static hfd_rc amqp(const hfd_slice *items, size_t i, struct hfd_err *err)
+{
+    struct hfd_amqp_url parsed;
+
+    return items[i].len == 0 ? HFD_OK : hfd_amqp_url_parse(items[i], &parsed, err);
+}
+
+/* A name of AMQP 0-9-1. RabbitMQ keeps those that begin with amq. for itself. */
+static bool is_exchange(hfd_slice s)
+{
+    bool ok = s.len > 0 && s.len <= 127 && !hfd_slice_starts(s, HFD_SLICE("amq."));
+
+    for (size_t k = 0; ok && k < s.len; k++)
+        ok = hfd_is_alnum(s.p[k]) || memchr("-_.:", s.p[k], 4) != NULL;
+    return ok;
 }
 
 static hfd_rc backend(const hfd_slice *items, size_t i, struct hfd_err *err)
@@ -354,6 +372,8 @@ CHECK_(host, {hfd_host_is_valid, "host names or addresses without a port", NULL}
 CHECK_(store, {.check = store});
 CHECK_(url, {.check = url});
 CHECK_(backend, {.check = backend});
+CHECK_(amqp, {.check = amqp});
+CHECK_(exchange, {is_exchange, "a name of 1 to 127 letters, digits and - _ . : that does not begin with amq.", NULL});
 CHECK_(path, {is_path, "one path segment of letters, digits and - _ . between them, not \"api\" or \"t\"", NULL});
 CHECK_(adapter, {is_adapter_name, "adapter names of lower-case letters, digits and - between them", NULL}, {.check = other_condition});
 CHECK_(type, {has_no_slash, "types without the part in front of /", NULL},

@@ -68,7 +68,7 @@ class Cli(unittest.TestCase):
         usual, advanced = done.stdout.split("\nAdvanced settings")
         for key in KEYS:
             self.assertIn("--" + re.sub(r"[._]", "-", key), done.stdout)
-        self.assertEqual(len(re.findall(r"(?m)^  --", usual)), 14)
+        self.assertEqual(len(re.findall(r"(?m)^  --", usual)), 16)
         self.assertNotIn("--listen ", advanced)
         for command in set(commands) - {"help", "version"}:
             text = run(command, "--help").stdout
@@ -220,6 +220,8 @@ class Cli(unittest.TestCase):
                 ("remote.timeout: 9s", "remote.timeout: has no effect without the URL of a "
                  "HyperFleet in backend"),
                 ("http.socket_mode: '0600'", "http.socket_mode: has no effect without unix:/path"),
+                ("events.amqp.exchange.cluster: x", "events.amqp.exchange.cluster: has no effect "
+                 "without events.amqp.url and backend: embedded"),
                 ("store.patroni: http://h/", "store.patroni: has no effect without store: "),
                 ("fleet.identity_header: X-User", "has no effect without http.trusted_proxies")):
             path = self.file(text + "\n")
@@ -228,11 +230,17 @@ class Cli(unittest.TestCase):
             self.assertIn("warning: %s:1: %s" % (path, words if ": has" in words
                                                  else "fleet.identity_header: " + words),
                           done.stderr)
-        for key in ("remote.token_file", "remote.ca_file", "hypershift.pull_secret_file"):
+        for key in ("remote.token_file", "remote.ca_file", "hypershift.pull_secret_file",
+                    "events.amqp.ca_file"):
             path = self.file(key + ": /nonexistent\n")
             done = self.refused(["config", "check", "--config", path],
                                 ["%s:1: %s: /nonexistent: No such file" % (path, key)])
             self.assertEqual(done.returncode, 2)
+        for key, why in (("ca_file", "/nonexistent: No such file"),
+                         ("password_file", "read /nonexistent: No such file")):
+            path = self.file("events.amqp: {url: 'amqps://u@h/', %s: /nonexistent}\n" % key)
+            self.refused(["config", "check", "--config", path],
+                         ["%s:1: events.amqp.%s: %s" % (path, key, why)])
         self.refused(["config", "check", "--config", self.file(
             "driver:\n  deadline.create: 5m\n  estimate.create: 15m\n")],
             ["expected driver.estimate.create to be no more than driver.deadline.create"])

@@ -101,7 +101,11 @@ def to_port(port):
 def to_path(path):
     def connect():
         end = socket.socket(socket.AF_UNIX)
-        end.connect(path)
+        try:
+            end.connect(path)
+        except OSError:
+            end.close()
+            raise
         return end
     return connect
 

@@ -12,6 +12,7 @@ import socket
 import tempfile
 
 import box
+import rabbitmq
 import real
 from lib import Case, changed, cluster_input, eventually, guresid
 
@@ -19,9 +20,8 @@ SENTINEL = ("github.com/openshift-hyperfleet/hyperfleet-sentinel",
             "445ecb0a84a7db0b3271b2f544a7310f35c5bc02")
 ADAPTER = ("github.com/openshift-hyperfleet/hyperfleet-adapter",
            "3f746a57cb42ffa295bbc0d1181c1257ed270a65")
-RABBITMQ = "/usr/lib/rabbitmq/bin/rabbitmq-server"  # the one in PATH changes to another user
-BROKER_S, LIFE_S = 120, 180
-AMQP, API, METRICS = 5672, 8000, 9090
+LIFE_S = 180
+API, METRICS = 8000, 9090
 
 # As the sentinel's example for development, with shorter times.
 SENTINEL_YAML = """
@@ -140,49 +140,23 @@ def built(module, package, *before):
     return real.install("%s-%s" % (name, commit[:12]), commands, "made/" + name)
 
 
-def broker(test, words, folder):
-    """Starts RabbitMQ; returns the socket that leads to it."""
-    home, path = os.path.join(folder, "rabbitmq"), os.path.join(folder, "amqp")
-    os.mkdir(home)
-    plugins = os.path.join(home, "plugins")
-    with open(plugins, "w", encoding="utf-8") as f:
-        f.write("[].\n")
-    started = box.Box(words, os.path.join(folder, "rabbitmq.log"), [RABBITMQ],
-                      [("--out", "%s=%d" % (path, AMQP))],
-                      {"HOME": home, "RABBITMQ_NODENAME": "hfd@localhost",
-                       "RABBITMQ_MNESIA_BASE": home, "RABBITMQ_LOG_BASE": home,
-                       "RABBITMQ_LOGS": "-", "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
-                       "RABBITMQ_NODE_PORT": str(AMQP), "RABBITMQ_CONF_ENV_FILE": "/dev/null",
-                       "RABBITMQ_CONFIG_FILE": os.path.join(home, "none"),
-                       "RABBITMQ_ENABLED_PLUGINS_FILE": plugins})
-    test.addClassCleanup(started.close)
-
-    def is_up():
-        if started.proc.poll() is not None:
-            real.skip("RabbitMQ does not start here: %s" % started.text()[-1000:])
-        return "Server startup complete" in started.text()
-    eventually(is_up, "RabbitMQ", BROKER_S, 0.2)
-    return path
-
-
 class Sentinel(Case):
     ADAPTERS = ("validation", "dns")
     POOL_ADAPTERS = ("pools",)
 
     @classmethod
     def setUpClass(cls):
-        words = box.how()
-        if words is None:
-            real.skip("this machine gives a test no namespaces of its own (unshare --net --pid)")
-        if not os.access(RABBITMQ, os.X_OK):
-            real.skip("%s is missing: apt-get install rabbitmq-server" % RABBITMQ)
+        words = rabbitmq.need()
         programs = built(SENTINEL, "./cmd/sentinel", "generate"), built(ADAPTER, "./cmd/adapter")
         super().setUpClass()
         cls.addClassCleanup(cls.server.close)
         cls.folder = tempfile.mkdtemp(prefix="hfd-box-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.words, cls.boxes = words, {}
-        cls.amqp = broker(cls, words, cls.folder)
+        broker = rabbitmq.Broker(cls.folder, words)
+        broker.start()
+        cls.addClassCleanup(broker.kill)
+        cls.amqp = broker.path
         cls.api = os.path.join(cls.folder, "api")
         cls.addClassCleanup(box.door_out(cls.api, cls.server.port).close)
         for name in cls.ADAPTERS:
@@ -205,7 +179,7 @@ class Sentinel(Case):
     @classmethod
     def start(cls, name, command):
         started = box.Box(cls.words, os.path.join(cls.folder, name + ".log"), command,
-                          [("--in", "%d=%s" % (AMQP, cls.amqp)),
+                          [("--in", "%d=%s" % (rabbitmq.AMQP, cls.amqp)),
                            ("--in", "%d=%s" % (API, cls.api)),
                            ("--out", "%s=%d" % (cls.metrics_of(name), METRICS))],
                           {"BROKER_CONFIG_FILE": cls.write("broker.yaml", BROKER_YAML)})

@@ -178,6 +178,7 @@ static const struct {
     /* The flag's file goes before the variable's, and an empty variable names none. */
     {{"log.level: debug", {"HFD_CONFIG=/nonexistent/x.yaml"}, {0}}, {"log.level: debug"}},
     {{NULL, {"HFD_CONFIG="}, {0}}, {"log.level: info"}},
+    {{"events.amqp.url: amqps://u@h/%2Fv", {0}, {0}}, {"events.amqp.url: \"amqps://u@h/%2Fv\"", "events.amqp.exchange.cluster: \"hyperfleet-clusters\"", "events.amqp.exchange.nodepool: \"hyperfleet-nodepools\""}},
 };
 
 static const struct {
@@ -278,6 +279,11 @@ static const struct {
     {{"remote.in_flight_max: 0", {0}, {0}}, "remote.in_flight_max", {"1 to 256"}},
     {{"http.hosts: [driver.example, 'driver.example:443']", {0}, {0}}, "http.hosts", {"without a port", "\"driver.example:443\""}},
     {{"fleet.conditions: old", {0}, {0}}, "fleet.conditions", {"ready, reconciled or both", "\"old\""}},
+    {{"events.amqp.url: amqp://u:geheim@h/", {0}, {0}}, "events.amqp.url", {":1: ", "without a password", "events.amqp.password_file"}},
+    {{NULL, {"HFD_EVENTS_AMQP_URL=http://h/"}, {0}}, "events.amqp.url", {"HFD_EVENTS_AMQP_URL: ", "amqp://, or amqps://"}},
+    {{"events.amqp.exchange.cluster: ''", {0}, {0}}, "events.amqp.exchange.cluster", {"1 to 127 letters", "\"\""}},
+    {{"events.amqp.exchange.nodepool: amq.topic", {0}, {0}}, "events.amqp.exchange.nodepool", {"not begin with amq.", "\"amq.topic\""}},
+    {{"events.amqp.exchange.nodepool: a/b", {0}, {0}}, "events.amqp.exchange.nodepool", {"- _ . :", "\"a/b\""}},
     {{"fleet.identity_header: 'X-A: b'", {0}, {0}}, "fleet.identity_header", {"a request header", "\"X-A: b\""}},
     {{NULL, {"HFD_FLEET_IDENTITY_HEADER=X-A\xc3\xa4"}, {0}}, "fleet.identity_header", {"a request header"}},
     {{"data: ''", {0}, {0}}, "data", {"a path"}},

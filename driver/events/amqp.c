@@ -1,8 +1,8 @@
 /*
  * See amqp.h. libcurl makes the connection, with TLS and deadlines. librabbitmq encodes and decodes
- * methods. Its own connections may wait without an end: for a name server, for a broker that reads
- * nothing, and while frames of unknown types come. Sources: AMQP 0-9-1; RabbitMQ, Consumer
- * Acknowledgements and Publisher Confirms.
+ * methods. Its own connections wait without an end for a broker that reads nothing, as RabbitMQ
+ * does when it lacks memory. They keep each frame of an unknown type. Sources: AMQP 0-9-1;
+ * RabbitMQ, Consumer Acknowledgements and Publisher Confirms.
  */
 #include "driver/events/amqp.h"
 

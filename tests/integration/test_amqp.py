@@ -157,7 +157,7 @@ class Amqp(unittest.TestCase):
         strange, lost = "it does not answer as a RabbitMQ broker", "the connection was lost"
         for data in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b"AMQP\0\0\x09\1", b"\xff" * 64,
                      struct.pack(">BHI", 1, 0, 0xffffffff), struct.pack(">BHI", 1, 0, 0x7fffffff),
-                     struct.pack(">BHI", 1, 0, 8192 - 7), amqp.frame(1, 0, b"12345", b"\xcd"),
+                     struct.pack(">BHI", 1, 0, 8192 - 7), amqp.START[:-1] + b"\xcd",
                      amqp.frame(1, 7, b"12345"), amqp.TUNE, amqp.closing(b"abc", length=200),
                      amqp.method(0, 10, 50), amqp.method(0, 4711, 4711)):
             self.refused(says(data), strange, "MALFORMED")

@@ -31,9 +31,13 @@ class Broker:
         self.folder, self.words, self.starts = folder, words, 0
         self.home = os.path.join(folder, "rabbitmq")
         os.mkdir(self.home)
-        for name, text in (("plugins", "[].\n"), ("rabbitmq.conf", conf)):
-            with open(os.path.join(self.home, name), "w", encoding="utf-8") as f:
-                f.write(text)
+        with open(os.path.join(self.home, "plugins"), "w", encoding="utf-8") as f:
+            f.write("[].\n")
+        self.configure(conf)
+
+    def configure(self, conf):
+        with open(os.path.join(self.home, "rabbitmq.conf"), "w", encoding="utf-8") as f:
+            f.write(conf)
 
     def start(self):
         self.starts += 1

@@ -136,9 +136,9 @@ class Amqp(unittest.TestCase):
         self.addCleanup(lambda: self.assertEqual(sender.close(), 0))
         return sender
 
-    def channel(self):
+    def channel(self, broker=None):
         """A channel of a client that is not ours."""
-        door = self.make_door(self.broker.path)
+        door = self.make_door((broker or self.broker).path)
         connection = pika.BlockingConnection(pika.ConnectionParameters(
             "127.0.0.1", door.port, credentials=pika.PlainCredentials("hfd", PASSWORD)))
         self.addCleanup(self.leave, connection)
@@ -277,6 +277,26 @@ class Amqp(unittest.TestCase):
             newest[subject] = max(seen, int(its))
         print("%d cuts: %d events, %d messages, %d calls failed"
               % (self.door.cuts, len(sent), len(messages), failures))
+
+    def test_alarm(self):
+        """A broker that lacks memory reads no events: an error in time, and later they are sent."""
+        folder = os.path.join(self.folder, "alarm")
+        os.mkdir(folder)
+        login = "default_user = hfd\ndefault_pass = %s\n" % PASSWORD
+        broker = rabbitmq.Broker(folder, rabbitmq.need(),
+                                 login + "vm_memory_high_watermark.absolute = 1KB\n")
+        broker.start()
+        self.addCleanup(lambda: broker.kill())  # pylint: disable=unnecessary-lambda
+        self.door.path = broker.path
+        sender, batch = self.sender(), [event(n, body="x" * 60000) for n in range(400)]
+        self.failed(sender.send(batch), "no answer in time")
+        broker.kill()
+        broker.configure(login)
+        broker.start()
+        self.door.path = broker.path
+        queue = self.bind(self.channel(broker), 0)
+        self.all_sent(sender.send(batch))
+        self.assertEqual(len(self.drain(self.channel(broker), queue)), len(batch))
 
     def test_logins(self):
         """A wrong password, user or vhost: the broker's words."""

@@ -15,6 +15,7 @@
 
 #define OUTBOX_MAGIC 0x6f757462u
 #define LOOK_US HFD_US_PER_S              /* between two looks without a bell */
+#define IDLE_US (20 * HFD_US_PER_S)       /* after this the sender may show that it is there */
 #define STORE_US HFD_US_PER_S             /* between two writes of the cursors */
 #define TELL_US (300 * HFD_US_PER_S)      /* a target that has failed for longer is a problem */
 #define LOOK_MAX_BYTES ((size_t)64 << 20) /* memory of one read */
@@ -45,6 +46,7 @@ struct hfd_outbox {
     bool blind;        /* the database cannot be read or written, and the log says so */
     bool failing;      /* the target refuses events, and the log says so */
     int64_t stored_us; /* mono: the last write of the cursors */
+    int64_t sent_us;   /* mono: the last call of the sender */
     uint64_t repeated; /* place on the board of repeats */
     struct stream streams[HFD_STREAMS];
 };
@@ -332,6 +334,13 @@ static void tell(struct hfd_outbox *o, const char *why)
     }
 }
 
+static hfd_rc send_now(struct hfd_outbox *o, struct hfd_outgoing *events, size_t count,
+                       struct hfd_err *err)
+{
+    o->sent_us = hfd_clock_mono_us(&hfd_clock_system);
+    return o->sender.send(o->sender.ctx, events, count, err);
+}
+
 /* Sends what is due of a stream. @return whether there was something */
 static bool send_due(struct hfd_outbox *o, int which)
 {
@@ -350,7 +359,7 @@ static bool send_due(struct hfd_outbox *o, int which)
         events[i] = w->items[chosen[i]].event;
         events[i].sent = false;
     }
-    rc = o->sender.send(o->sender.ctx, events, count, &err);
+    rc = send_now(o, events, count, &err);
     for (size_t i = 0; i < count; i++)
         w->items[chosen[i]].event.sent = events[i].sent;
     result = hfd_window_settle(w, chosen, count, hfd_clock_wall_us(o->parts.clock), o->parts.rng);
@@ -391,7 +400,7 @@ static void send_repeats(struct hfd_outbox *o)
             rc = hfd_buf_to_arena(&b, &mem, &events[count].body, &err);
         }
         if (rc == HFD_OK)
-            rc = o->sender.send(o->sender.ctx, events, count, &err);
+            rc = send_now(o, events, count, &err);
         for (size_t i = 0; i < count; i++)
             *(events[i].sent ? &result.sent : &result.failed) += 1;
     }
@@ -411,6 +420,17 @@ static void show_oldest(const struct hfd_outbox *o)
     }
     hfd_metric_set(HFD_METRIC_EVENTS_OLDEST, HFD_LABELS(o->name),
                    (now_us - oldest_us) / HFD_US_PER_S);
+}
+
+/* A sender may have a connection that a silent peer closes. */
+static void keep_alive(struct hfd_outbox *o)
+{
+    const int64_t now_us = hfd_clock_mono_us(&hfd_clock_system);
+    struct hfd_err err;
+
+    if (!o->leads || now_us - o->sent_us < IDLE_US)
+        return;
+    (void)!send_now(o, NULL, 0, &err); /* the next event finds out */
 }
 
 /* ---- the thread ---- */
@@ -469,6 +489,7 @@ static int64_t round_once(struct hfd_outbox *o)
         o->repeated = UINT64_MAX; /* what is repeated meanwhile comes again */
     if (o->leads)
         show_oldest(o);
+    keep_alive(o);
     return busy || wait_us < 0 ? 0 : wait_us;
 }
 

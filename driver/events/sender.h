@@ -23,7 +23,7 @@ struct hfd_outgoing {
 struct hfd_sender {
     /**
      * Sends events, in order per subject; at most one per subject is given at a time. Blocks for at
-     * most HFD_SEND_MAX_US.
+     * most HFD_SEND_MAX_US. Without events it shows a peer that it is there, if it is connected.
      * @return HFD_OK: all are sent; else the words of the first that was not
      */
     hfd_rc (*send)(void *ctx, struct hfd_outgoing *events, size_t count, struct hfd_err *err);

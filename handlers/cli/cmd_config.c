@@ -6,7 +6,7 @@
 #include "driver/base/base.h"
 #include "driver/core/keyring.h"
 #include "handlers/cli/look.h"
-#include "handlers/cli/serve_hooks.h"
+#include "handlers/cli/serve_events.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/settings/settings_show.h"
 
@@ -53,7 +53,7 @@ static hfd_rc look_at_ring(struct hfd_settings *s, struct hfd_err *err)
 static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
 {
     struct hfd_serve_hypershift hypershift;
-    struct hfd_serve_hooks hooks;
+    struct hfd_serve_events hooks;
     struct hfd_spec_schemas schemas;
     struct hfd_guard *guard;
     hfd_rc rc;
@@ -79,9 +79,9 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     if (rc == HFD_OK)
         hfd_serve_hypershift_close(&hypershift);
     if (rc == HFD_OK)
-        rc = hfd_serve_hooks_open(&hooks, s, &hfd_clock_system, err);
+        rc = hfd_serve_events_open(&hooks, s, &hfd_clock_system, err);
     if (rc == HFD_OK)
-        hfd_serve_hooks_close(&hooks);
+        hfd_serve_events_close(&hooks);
     return rc;
 }
 

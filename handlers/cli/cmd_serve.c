@@ -22,7 +22,7 @@
 #include "handlers/cli/notify.h"
 #include "handlers/cli/serve_driver.h"
 #include "handlers/cli/serve_greet.h"
-#include "handlers/cli/serve_hooks.h"
+#include "handlers/cli/serve_events.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_reseal.h"
@@ -156,7 +156,7 @@ struct serve {
     struct hfd_aging *aging;
     struct hfd_demo *demo;
     struct hfd_serve_hypershift hypershift;
-    struct hfd_serve_hooks hooks;
+    struct hfd_serve_events events;
     enum hfd_exit status; /* exit status so far */
     bool ended;           /* by a signal, before all parts were open */
     struct stat config_seen, files_seen[HFD_SETTING_COUNT]; /* of files that are read once */
@@ -399,14 +399,14 @@ static void close_hypershift(struct serve *s)
     hfd_serve_hypershift_close(&s->hypershift);
 }
 
-static enum hfd_exit open_hooks(struct serve *s, struct hfd_err *err)
+static enum hfd_exit open_events(struct serve *s, struct hfd_err *err)
 {
-    return exit_of_look(hfd_serve_hooks_open(&s->hooks, s->settings, &hfd_clock_system, err));
+    return exit_of_look(hfd_serve_events_open(&s->events, s->settings, &hfd_clock_system, err));
 }
 
-static void close_hooks(struct serve *s)
+static void close_events(struct serve *s)
 {
-    hfd_serve_hooks_close(&s->hooks);
+    hfd_serve_events_close(&s->events);
 }
 
 /* Another replica has committed something. */
@@ -724,7 +724,7 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .driver = &s->driver,
         .clock = s->clock,
         .bell = &s->bell,
-        .repeats = s->hooks.repeats,
+        .repeats = s->events.repeats,
         .keeper = s->keeper,
         .rng = &hfd_rng_system,
         .guard = s->guard,
@@ -809,12 +809,12 @@ static enum hfd_exit start_adapters(struct serve *s, struct hfd_err *err)
     return exit_of_look(rc);
 }
 
-static void stop_hooks(struct serve *s)
+static void stop_events(struct serve *s)
 {
-    hfd_serve_hooks_stop(&s->hooks);
+    hfd_serve_events_stop(&s->events);
 }
 
-static enum hfd_exit start_hooks(struct serve *s, struct hfd_err *err)
+static enum hfd_exit start_events(struct serve *s, struct hfd_err *err)
 {
     const struct hfd_outbox_parts parts = {.store = s->store,
                                            .keeper = s->keeper,
@@ -823,7 +823,7 @@ static enum hfd_exit start_hooks(struct serve *s, struct hfd_err *err)
                                            .rng = &hfd_rng_system,
                                            .bell = &s->bell};
 
-    return exit_of_look(hfd_serve_hooks_start(&s->hooks, &parts, err));
+    return exit_of_look(hfd_serve_events_start(&s->events, &parts, err));
 }
 
 /* --- the whole --- */
@@ -842,7 +842,7 @@ static const struct {
     {"authentication", open_guard, close_guard},
     {"fleet.spec_schema", open_spec_schemas, close_spec_schemas},
     {"hypershift", open_hypershift, close_hypershift},
-    {"webhooks", open_hooks, close_hooks},
+    {"targets", open_events, close_events},
     {"addresses", probe_addresses, NULL},
     {"data folder", open_data, NULL},
     {"key ring", open_keys, close_keys},
@@ -857,7 +857,7 @@ static const struct {
     {"listeners", open_server, close_server},
     {"adapters", start_adapters, stop_adapters},
     {"sealing again", start_reseal, stop_reseal},
-    {"targets of events", start_hooks, stop_hooks},
+    {"targets of events", start_events, stop_events},
     {"loops", start_server, stop_server}, /* last: a stop waits for no thread before it drains */
 };
 #define STEP_COUNT (sizeof(steps) / sizeof(steps[0]))
@@ -878,7 +878,7 @@ static void reload(struct serve *s)
     if (s->remote.thread != NULL)
         hfd_remote_reload(s->remote.thread);
     hfd_serve_hypershift_reload(&s->hypershift);
-    hfd_serve_hooks_reload(&s->hooks);
+    hfd_serve_events_reload(&s->events);
     hfd_server_watch(s->server, true);
     (void)hfd_serve_keys_look(&s->keys, s->store, &s->driver, true);
     tell_of_keys(s);

@@ -3,6 +3,7 @@
 broker; cuts in the middle of batches; users, vhosts and TLS.
 """
 import contextlib
+import json
 import os
 import random
 import select
@@ -17,7 +18,7 @@ import box
 import rabbitmq
 import real
 from amqp import Sender, event
-from lib import eventually
+from lib import BASE, Client, Server, eventually
 
 real.with_module("pika")
 try:
@@ -28,6 +29,10 @@ except ImportError:
 
 CUTS = int(os.environ.get("HFD_AMQP_CUTS", "200"))
 SUBJECTS = 20
+# Of test_kills. The whole run has 1000, 1000 and 20.
+KILLS, CUTS_OF_KILLS, BROKER_KILLS = (int(os.environ.get("HFD_AMQP_" + name, few))
+                                      for name, few in (("KILLS", 8), ("KILL_CUTS", 20),
+                                                        ("BROKER_KILLS", 1)))
 PASSWORD = "geheim"
 CONF = """
 default_user = hfd
@@ -277,6 +282,91 @@ class Amqp(unittest.TestCase):
             newest[subject] = max(seen, int(its))
         print("%d cuts: %d events, %d messages, %d calls failed"
               % (self.door.cuts, len(sent), len(messages), failures))
+
+    def program(self, *flags):
+        """Our server with this broker."""
+        server = Server("--events-amqp-url", "amqp://hfd@127.0.0.1:%d/" % self.door.port,
+                        "--events-amqp-password-file", self.password,
+                        "--events-amqp-exchange-cluster", self.exchanges[0],
+                        "--events-amqp-exchange-nodepool", self.exchanges[1],
+                        "--adapters-required-cluster", "validation", *flags)
+        self.addCleanup(server.close)
+        server.start()
+        return server
+
+    def test_program(self):
+        """The server's events are those of its watch. An adapter that stays silent gets another."""
+        channel = self.channel()
+        queue, pools = self.bind(channel, 0), self.bind(channel, 1)
+        server = self.program()
+        client = Client(server)
+        self.addCleanup(client.close)
+        cluster = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "one", "spec": {}}).json
+        pool = client.post(cluster["href"] + "/nodepools",
+                           {"kind": "NodePool", "name": "pool", "spec": {}})
+        self.assertEqual(pool.status, 201, pool)
+        found = []
+        eventually(lambda: found.extend(self.drain(channel, queue)) or len(found) >= 2,
+                   "the event, and again", 60)
+        watched = [json.dumps(e, separators=(",", ":"))
+                   for e in client.get(BASE + "/events?after=0").json["items"]]
+        self.assertEqual(found[0][2], watched[0])
+        self.assertEqual(self.drain(channel, pools)[0][2], watched[1])
+        again = json.loads(found[1][2])
+        self.assertEqual(again["data"], json.loads(watched[0])["data"])
+        self.assertNotEqual(again["id"], json.loads(watched[0])["id"])
+
+    def test_kills(self):
+        """Changes while the server is killed, the connection is cut and the broker is killed: each
+        is followed by its event, and those of a cluster come in order.
+        """
+        dice = random.Random(11)
+        queue = self.bind(self.channel(), 0)
+        server = self.program("--events-repeats-per-second", "0")
+        clusters, wanted = [], {}
+
+        def ask(method, path, body):
+            with contextlib.closing(Client(server)) as client:
+                answer = client.request(method, path, body)
+            self.assertIn(answer.status, (200, 201), answer)
+            wanted[answer.json["id"]] = answer.json["generation"]
+            return answer.json
+
+        def change():
+            ask("PATCH", dice.choice(clusters)["href"], {"spec": {"n": dice.random()}})
+        for i in range(8):
+            clusters.append(ask("POST", BASE + "/clusters",
+                                {"kind": "Cluster", "name": "kill-%d" % i, "spec": {}}))
+        troubles = ["kill"] * KILLS + ["cut"] * CUTS_OF_KILLS + ["broker"] * BROKER_KILLS
+        dice.shuffle(troubles)
+        for trouble in troubles:
+            for _ in range(dice.randrange(1, 4)):
+                change()
+            if trouble == "kill":
+                server.restart()
+            elif trouble == "cut":
+                self.door.left = dice.randrange(1, 3000)
+            else:
+                self.broker.kill()
+                change()
+                self.broker.start()
+                self.door.path = self.broker.path
+        for cluster in clusters:  # each has one more, whatever was lost
+            ask("PATCH", cluster["href"], {"spec": {"n": "last"}})
+        newest, messages = {}, []
+
+        def all_are_there():
+            self.door.left = None
+            for _, _, body in self.drain(channel, queue):
+                data = json.loads(body)["data"]
+                messages.append(data)
+                self.assertGreaterEqual(data["generation"], newest.get(data["id"], 0))
+                newest[data["id"]] = data["generation"]
+            return newest == wanted
+        channel = self.channel()
+        eventually(all_are_there, "all events", 400, 0.2)
+        print("%d kills of the server, %d cuts, %d kills of the broker: %d changes, %d messages"
+              % (KILLS, CUTS_OF_KILLS, BROKER_KILLS, sum(wanted.values()), len(messages)))
 
     def test_alarm(self):
         """A broker that lacks memory reads no events: an error in time, and later they are sent."""

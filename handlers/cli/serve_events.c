@@ -1,10 +1,11 @@
-/* See serve_hooks.h. */
-#include "handlers/cli/serve_hooks.h"
+/* See serve_events.h. */
+#include "handlers/cli/serve_events.h"
 
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "handlers/cli/look.h"
 
+#define BROKER "amqp" /* its name as a target */
 #define MEM_MAX_BYTES ((size_t)1 << 20)
 #define CA_MAX_BYTES ((size_t)4 << 20)
 
@@ -25,7 +26,7 @@ static hfd_rc refuse(const struct hfd_pair *entry, const char *ending, const cha
                           HFD_SLICE_FMT(entry->origin), HFD_SLICE_FMT(entry->name), ending, why);
 }
 
-/* Each webhook has a URL and a secret. */
+/* Each webhook has a URL and a secret, and a name that is not the broker's. */
 static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
 {
     const struct {
@@ -42,6 +43,9 @@ static hfd_rc check_whole(const struct hfd_settings *s, struct hfd_err *err)
         for (size_t i = 0; i < rules[r].map->count; i++)
             if (find(rules[r].other, rules[r].map->items[i].name) == NULL)
                 return refuse(&rules[r].map->items[i], rules[r].ending, rules[r].lacks, err);
+    if (find(&s->webhook_urls, HFD_SLICE(BROKER)) != NULL)
+        return refuse(find(&s->webhook_urls, HFD_SLICE(BROKER)), "url",
+                      "expected another name than " BROKER ", which is RabbitMQ's", err);
     return HFD_OK;
 }
 
@@ -57,7 +61,7 @@ static void read_types(const struct hfd_settings *s, struct hfd_outbox_target *t
 }
 
 static hfd_rc open_one(const struct hfd_settings *s, const struct hfd_pair *url,
-                       const struct hfd_clock *clock, struct hfd_serve_hook *out,
+                       const struct hfd_clock *clock, struct hfd_serve_target *out,
                        struct hfd_err *err)
 {
     const struct hfd_pair *secret = find(&s->webhook_secret_files, url->name);
@@ -83,44 +87,83 @@ static hfd_rc open_one(const struct hfd_settings *s, const struct hfd_pair *url,
     return rc == HFD_OK ? rc : refuse(secret, "secret_file", why.msg, err);
 }
 
-hfd_rc hfd_serve_hooks_open(struct hfd_serve_hooks *h, const struct hfd_settings *s,
-                            const struct hfd_clock *clock, struct hfd_err *err)
+/* The text of a file setting; NULL = it is not set. */
+static const char *path_of(hfd_slice text)
+{
+    return text.len > 0 ? text.p : NULL;
+}
+
+/* Adds the broker behind the webhooks. A remote HyperFleet has its own. */
+static hfd_rc open_broker(struct hfd_serve_events *h, const struct hfd_settings *s,
+                          struct hfd_err *err)
+{
+    struct hfd_amqp_place *broker = &h->broker;
+    hfd_rc rc;
+
+    if (hfd_look_is_remote(s) || s->events_amqp_url.len == 0)
+        return HFD_OK;
+    *broker = (struct hfd_amqp_place){
+        .password_file = path_of(s->events_amqp_password_file),
+        .ca_file = path_of(s->events_amqp_ca_file),
+        .exchanges = {[HFD_KIND_CLUSTER] = s->events_amqp_exchange_cluster,
+                      [HFD_KIND_NODEPOOL] = s->events_amqp_exchange_nodepool}};
+    rc = hfd_amqp_url_parse(s->events_amqp_url, &broker->url, err);
+    if (rc == HFD_OK)
+        rc = hfd_amqp_open(broker, &h->ways[h->count].sender, err);
+    if (rc == HFD_OK)
+        h->targets[h->count++] = (struct hfd_outbox_target){
+            .name = HFD_SLICE(BROKER), .streams = {[HFD_STREAM_RECONCILE] = true}};
+    return rc;
+}
+
+static hfd_rc open_all(struct hfd_serve_events *h, const struct hfd_settings *s,
+                       const struct hfd_clock *clock, struct hfd_err *err)
 {
     const struct hfd_map *urls = &s->webhook_urls;
     hfd_rc rc = check_whole(s, err);
 
-    *h = (struct hfd_serve_hooks){.repeats_per_second = s->events_repeats_per_second};
-    hfd_arena_init(&h->mem, MEM_MAX_BYTES);
+    if (rc != HFD_OK)
+        return rc;
     h->targets = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->targets));
-    h->hooks = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->hooks));
+    h->ways = hfd_arena_array(&h->mem, urls->count + 1, sizeof(*h->ways));
     if (!hfd_look_is_remote(s))
         h->repeats = hfd_repeats_new();
-    if (rc == HFD_OK &&
-        (h->targets == NULL || h->hooks == NULL || (h->repeats == NULL && !hfd_look_is_remote(s))))
-        rc = hfd_fail_nomem(err, "open webhooks");
+    if (h->targets == NULL || h->ways == NULL || (h->repeats == NULL && !hfd_look_is_remote(s)))
+        return hfd_fail_nomem(err, "open the targets of events");
     for (; rc == HFD_OK && h->count < urls->count; h->count += rc == HFD_OK) {
         h->targets[h->count].name = urls->items[h->count].name;
         read_types(s, &h->targets[h->count]);
-        rc = open_one(s, &urls->items[h->count], clock, &h->hooks[h->count], err);
+        rc = open_one(s, &urls->items[h->count], clock, &h->ways[h->count], err);
     }
+    return rc == HFD_OK ? open_broker(h, s, err) : rc;
+}
+
+hfd_rc hfd_serve_events_open(struct hfd_serve_events *h, const struct hfd_settings *s,
+                             const struct hfd_clock *clock, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    *h = (struct hfd_serve_events){.repeats_per_second = s->events_repeats_per_second};
+    hfd_arena_init(&h->mem, MEM_MAX_BYTES);
+    rc = open_all(h, s, clock, err);
     if (rc != HFD_OK)
-        hfd_serve_hooks_close(h);
+        hfd_serve_events_close(h);
     return rc;
 }
 
-void hfd_serve_hooks_close(struct hfd_serve_hooks *h)
+void hfd_serve_events_close(struct hfd_serve_events *h)
 {
-    for (size_t i = 0; h->hooks != NULL && i < h->count; i++)
-        if (h->hooks[i].sender.close != NULL)
-            h->hooks[i].sender.close(h->hooks[i].sender.ctx);
+    for (size_t i = 0; h->ways != NULL && i < h->count; i++)
+        if (h->ways[i].sender.close != NULL)
+            h->ways[i].sender.close(h->ways[i].sender.ctx);
     h->count = 0;
     hfd_repeats_free(h->repeats);
     h->repeats = NULL;
     hfd_arena_fini(&h->mem);
 }
 
-hfd_rc hfd_serve_hooks_start(struct hfd_serve_hooks *h, const struct hfd_outbox_parts *parts,
-                             struct hfd_err *err)
+hfd_rc hfd_serve_events_start(struct hfd_serve_events *h, const struct hfd_outbox_parts *parts,
+                              struct hfd_err *err)
 {
     const struct hfd_repeats_parts repeats = {parts->store, parts->clock, parts->bell,
                                               h->repeats_per_second};
@@ -131,32 +174,32 @@ hfd_rc hfd_serve_hooks_start(struct hfd_serve_hooks *h, const struct hfd_outbox_
     if (rc == HFD_OK && h->repeats_per_second > 0)
         rc = hfd_repeats_start(h->repeats, &repeats, err);
     for (size_t i = 0; rc == HFD_OK && i < h->count; i++) {
-        struct hfd_serve_hook *hook = &h->hooks[i];
+        struct hfd_serve_target *way = &h->ways[i];
 
-        rc = hfd_outbox_start(&own, &h->targets[i], hook->sender, &hook->outbox, err);
-        hook->sender.close = NULL; /* the outbox closes it */
+        rc = hfd_outbox_start(&own, &h->targets[i], way->sender, &way->outbox, err);
+        way->sender.close = NULL; /* the outbox closes it */
     }
     if (rc != HFD_OK)
-        hfd_serve_hooks_stop(h);
+        hfd_serve_events_stop(h);
     return rc;
 }
 
-void hfd_serve_hooks_stop(struct hfd_serve_hooks *h)
+void hfd_serve_events_stop(struct hfd_serve_events *h)
 {
     for (size_t i = 0; i < h->count; i++)
-        if (h->hooks[i].outbox != NULL)
-            hfd_webhook_cut(h->hooks[i].webhook);
+        if (h->ways[i].outbox != NULL && h->ways[i].webhook != NULL)
+            hfd_webhook_cut(h->ways[i].webhook);
     for (size_t i = 0; i < h->count; i++)
-        hfd_outbox_stop(&h->hooks[i].outbox);
+        hfd_outbox_stop(&h->ways[i].outbox);
     hfd_repeats_stop(h->repeats);
 }
 
-void hfd_serve_hooks_reload(struct hfd_serve_hooks *h)
+void hfd_serve_events_reload(struct hfd_serve_events *h)
 {
     for (size_t i = 0; i < h->count; i++) {
         struct hfd_err err;
 
-        if (hfd_webhook_reload(h->hooks[i].webhook, &err) != HFD_OK)
+        if (h->ways[i].webhook != NULL && hfd_webhook_reload(h->ways[i].webhook, &err) != HFD_OK)
             HFD_LOG(HFD_LOG_WARN, "cannot read the secret of a webhook; the old one stays in use",
                     HFD_LOG_STR("target", h->targets[i].name), HFD_LOG_CSTR("reason", err.msg));
     }

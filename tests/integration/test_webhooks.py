@@ -304,6 +304,30 @@ class Kills(WebhookCase):
             got = [e["data"]["id"] for e in self.main.taken(gid)]
             self.assertEqual([id_ for i, id_ in enumerate(got) if got.index(id_) == i], wanted)
 
+    def test_a_refused_event_outlives_a_kill(self):
+        """Also when cursors were stored meanwhile, and other resources got theirs."""
+        refused, other = [self.cluster() for _ in range(3)], self.cluster()
+        ids = [c["id"] for c in refused]
+        for cluster in refused + [other]:
+            self.arrived(self.main, cluster["id"])
+        self.main.answers = lambda event: 503 if event["data"].get("id") in ids else 204
+        for cluster in refused:
+            self.client.patch(cluster["href"], {"spec": {"a": 1}})
+        self.client.patch(other["href"], {"spec": {"a": 1}})
+        self.arrived(self.main, other["id"], 2)
+
+        def tries():
+            with self.main.lock:
+                return [e["data"]["id"] for _, e, s in self.main.asked if s == 503]
+
+        eventually(lambda: all(tries().count(i) >= 4 for i in ids), "some seconds of refusals")
+        self.server.kill9()
+        self.server.place.forget_servers()
+        self.main.answers = lambda event: 204
+        self.server.start()
+        for id_ in ids:
+            self.arrived(self.main, id_, 2)
+
     def test_a_problem_stays_over_a_restart(self):
         """A target that has failed for over five minutes is a problem, until it takes events."""
         self.main.answers = lambda event: 503

@@ -175,7 +175,8 @@ class BuiltIn(unittest.TestCase):
         client = Client(server)
         self.addCleanup(client.close)
         path = "/clusters/" + guresid("b")
-        self.assertEqual(client.put(path, cluster_input(nodepools=[{"name": "workers"}])).status, 202)
+        body = cluster_input(nodepools=[{"name": "workers"}])
+        self.assertEqual(client.put(path, body).status, 202)
         eventually(lambda: client.get(path).status == 200, "ready")
 
     def test_the_one_that_leads(self):

@@ -24,7 +24,7 @@
  *
  * Breakages that were tried, and the rule that objected:
  * - K2: objects without our label taken for ours
- * - K3: no look at HyperFleet before an apply
+ * - K3: no look at HyperFleet before an apply; a NodePool deleted by the old one of its name
  * - K4: a HostedCluster deleted beside its NodePools
  * - K5: ready whatever the conditions say
  * - K6: the percent of the present gate reported as it is

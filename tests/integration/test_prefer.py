@@ -211,7 +211,9 @@ class Prefer(PreferCase):
         conn.request("GET", "/" + gid, headers={"Prefer": LONG})
         self.wait_for(1)
         conn.close()
+        began = time.monotonic()
         self.wait_for(0)
+        self.assertLess(time.monotonic() - began, SOON_S)
 
     def test_the_log_and_the_metrics(self):
         """The line has the whole time; the seconds of requests have none of the wait."""

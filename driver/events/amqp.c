@@ -411,14 +411,11 @@ static bool take_word(struct amqp *a, struct batch *b, amqp_method_number_t id)
             if (b->words[i] == WAITING && hfd_slice_eq(a->place.exchanges[b->events[i].kind],
                                                        (hfd_slice){exchange.bytes, exchange.len}))
                 b->words[i] = RETURNED;
-        return true;
+    } else {
+        const amqp_basic_ack_t *confirm = m; /* a nack begins with the same fields */
+
+        settle(b, confirm->delivery_tag, confirm->multiple != 0, refused);
     }
-    if (refused)
-        settle(b, ((const amqp_basic_nack_t *)m)->delivery_tag,
-               ((const amqp_basic_nack_t *)m)->multiple != 0, true);
-    else
-        settle(b, ((const amqp_basic_ack_t *)m)->delivery_tag,
-               ((const amqp_basic_ack_t *)m)->multiple != 0, false);
     return true;
 }
 
@@ -460,12 +457,11 @@ static hfd_rc judge(const struct amqp *a, const struct batch *b, struct hfd_err 
     return rc;
 }
 
-/* Sends a heartbeat, and reads those of the broker. A method means that it closes the connection.
- */
+/* Sends a heartbeat, and reads the broker's. A method means that it closes the connection. */
 static void beat(struct amqp *a)
 {
     amqp_method_number_t id = 0;
-    bool ok = true;
+    bool ok;
 
     put_frame(a, AMQP_FRAME_HEARTBEAT, 0, HFD_SLICE(""));
     ok = flush(a);

@@ -301,7 +301,8 @@ class Amqp(unittest.TestCase):
         server = self.program()
         client = Client(server)
         self.addCleanup(client.close)
-        cluster = client.post(BASE + "/clusters", {"kind": "Cluster", "name": "one", "spec": {}}).json
+        cluster = client.post(BASE + "/clusters",
+                              {"kind": "Cluster", "name": "one", "spec": {}}).json
         pool = client.post(cluster["href"] + "/nodepools",
                            {"kind": "NodePool", "name": "pool", "spec": {}})
         self.assertEqual(pool.status, 201, pool)
@@ -317,8 +318,8 @@ class Amqp(unittest.TestCase):
         self.assertNotEqual(again["id"], json.loads(watched[0])["id"])
 
     def test_kills(self):
-        """Changes while the server is killed, the connection is cut and the broker is killed: each
-        is followed by its event, and those of a cluster come in order.
+        """Changes while the server is killed, the connection cut, the broker killed. Each is
+        followed by its event, and those of a cluster come in order.
         """
         dice = random.Random(11)
         queue = self.bind(self.channel(), 0)

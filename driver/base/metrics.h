@@ -21,7 +21,7 @@ struct hfd_series;
     X(HTTP_REQUESTS,      COUNTER,   "hfd_http_requests_total",               "",          "method,route,code", "Answered requests.")      \
     X(HTTP_SECONDS,       HISTOGRAM, "hfd_http_request_duration_seconds",     "",          "method,route",      "Time from the request head to the answer.") \
     X(HTTP_CONNECTIONS,   GAUGE,     "hfd_http_connections",                  "",          "",                  "Open connections.")       \
-    X(WATCHERS,           GAUGE,     "hfd_event_watchers",                    "",          "",                  "Callers that wait for events.")          \
+    X(WATCHERS,           GAUGE,     "hfd_event_watchers",                    "",          "",                  "Callers that wait for events or a resource.") \
     X(EVENTS_SENT,        COUNTER,   "hfd_events_sent_total",                 "",          "target,stream",     "Events that a webhook or broker has taken.") \
     X(EVENTS_FAILED,      COUNTER,   "hfd_events_failed_total",               "",          "target,stream",     "Attempts to send an event that failed.") \
     X(EVENTS_DROPPED,     COUNTER,   "hfd_events_dropped_total",              "",          "target,stream",     "Events that are not tried any more, as their target has refused them for 72 hours.") \

@@ -141,8 +141,8 @@ struct hfd_map {
    "names of the aggregated conditions: ready (Ready, Available), reconciled (Reconciled, " \
    "LastKnownReconciled), or both", check_conditions) \
  X("events.watchers_max",           events_watchers_max,         I64,      "1000", 1, 100000, \
-   "callers that wait for events, beside http.connections_max; one token has a quarter at most; " \
-   "further ones are answered with 503") \
+   "callers that wait for events or a resource, beside http.connections_max; one token has a quarter " \
+   "at most; further ones are not held") \
  X("events.keep",                   events_keep_us,              DURATION, "24h", 60, 259200, \
    "time that the event of a removed cluster or nodepool is kept for callers that come late") \
  X("events.repeats_per_second",     events_repeats_per_second,   I64,      "50", 0, 10000, \

@@ -68,7 +68,7 @@ class Cli(unittest.TestCase):
         usual, advanced = done.stdout.split("\nAdvanced settings")
         for key in KEYS:
             self.assertIn("--" + re.sub(r"[._]", "-", key), done.stdout)
-        self.assertEqual(len(re.findall(r"(?m)^  --", usual)), 16)
+        self.assertEqual(len(re.findall(r"(?m)^  --", usual)), 18)
         self.assertNotIn("--listen ", advanced)
         for command in set(commands) - {"help", "version"}:
             text = run(command, "--help").stdout

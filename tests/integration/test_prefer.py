@@ -130,8 +130,10 @@ class Prefer(PreferCase):
                 ("GET", "-", None, 404), ("PUT", guresid(), {}, 400)):
             asked = self.ask(id_, method, sent, waits=False)
             self.check(asked, status, applied=None)
+        began = time.monotonic()
         self.assertEqual(self.client.request("HEAD", "/" + other[0], None,
                                              {"Prefer": LONG}).status, 202)
+        self.assertLess(time.monotonic() - began, SOON_S)
 
     def test_put_and_delete(self):
         """The first and the repeated ones wait for the end of the operation."""

@@ -2,6 +2,8 @@
 """HyperFleet's own sentinel and adapter against our API, over RabbitMQ. They bring a cluster with a
 nodepool from the order through a change to its end, and are quiet in between.
 
+Without the sentinel our server sends the events, and lives are short.
+
 Both are built from their published source. Their ports are constants, so each runs in a box.
 """
 import json
@@ -9,7 +11,9 @@ import os
 import re
 import shutil
 import socket
+import statistics
 import tempfile
+import time
 
 import box
 import rabbitmq
@@ -21,6 +25,7 @@ SENTINEL = ("github.com/openshift-hyperfleet/hyperfleet-sentinel",
 ADAPTER = ("github.com/openshift-hyperfleet/hyperfleet-adapter",
            "3f746a57cb42ffa295bbc0d1181c1257ed270a65")
 LIFE_S = 180
+LIVES = int(os.environ.get("LIVES", "5"))
 API, METRICS = 8000, 9090
 
 # As the sentinel's example for development, with shorter times.
@@ -140,16 +145,16 @@ def built(module, package, *before):
     return real.install("%s-%s" % (name, commit[:12]), commands, "made/" + name)
 
 
-class Sentinel(Case):
+class Upstream(Case):
+    """Our server and upstream's adapters, over a broker."""
+
     ADAPTERS = ("validation", "dns")
     POOL_ADAPTERS = ("pools",)
 
     @classmethod
     def setUpClass(cls):
         words = rabbitmq.need()
-        programs = built(SENTINEL, "./cmd/sentinel", "generate"), built(ADAPTER, "./cmd/adapter")
-        super().setUpClass()
-        cls.addClassCleanup(cls.server.close)
+        cls.programs()
         cls.folder = tempfile.mkdtemp(prefix="hfd-box-")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.words, cls.boxes = words, {}
@@ -157,13 +162,22 @@ class Sentinel(Case):
         broker.start()
         cls.addClassCleanup(broker.kill)
         cls.amqp = broker.path
+        cls.configure()
+        super().setUpClass()
+        cls.addClassCleanup(cls.server.close)
         cls.api = os.path.join(cls.folder, "api")
         cls.addClassCleanup(box.door_out(cls.api, cls.server.port).close)
         for name in cls.ADAPTERS:
-            cls.adapter(programs[1], name, "clusters")
-        cls.adapter(programs[1], "pools", "nodepools")
-        for plural in ("clusters", "nodepools"):
-            cls.sentinel(programs[0], plural)
+            cls.adapter(name, "clusters")
+        cls.adapter("pools", "nodepools")
+
+    @classmethod
+    def programs(cls):
+        cls.adapter_program = built(ADAPTER, "./cmd/adapter")
+
+    @classmethod
+    def configure(cls):
+        """Settings of the server, before it starts."""
 
     @classmethod
     def tearDownClass(cls):
@@ -191,14 +205,8 @@ class Sentinel(Case):
         return os.path.join(cls.folder, name + ".metrics")
 
     @classmethod
-    def sentinel(cls, program, plural):
-        text = SENTINEL_YAML % {"plural": plural} + (OWNER_YAML if plural == "nodepools" else "")
-        cls.start("sentinel-" + plural,
-                  [program, "serve", "--config", cls.write(plural + ".yaml", text)])
-
-    @classmethod
-    def adapter(cls, program, name, plural):
-        pool = plural == "nodepools"
+    def adapter(cls, name, plural):
+        program, pool = cls.adapter_program, plural == "nodepools"
         config = ADAPTER_YAML % {
             "name": name, "plural": plural, "version": cls.version_of(program),
             "kubeconfig": cls.write("kubeconfig", KUBECONFIG)}
@@ -226,11 +234,32 @@ class Sentinel(Case):
             answer = request()
             return answer if answer.status != 202 else None
         try:
-            answer = eventually(probe, "the end of the operation", LIFE_S, 0.2)
+            answer = eventually(probe, "the end of the operation", LIFE_S, 0.01)
         except AssertionError as e:
             self.fail(str(e))
         self.expect(answer, status)
         return answer
+
+
+class Sentinel(Upstream):
+    """With the sentinel, as upstream is installed."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for plural in ("clusters", "nodepools"):
+            cls.sentinel(cls.sentinel_program, plural)
+
+    @classmethod
+    def programs(cls):
+        super().programs()
+        cls.sentinel_program = built(SENTINEL, "./cmd/sentinel", "generate")
+
+    @classmethod
+    def sentinel(cls, program, plural):
+        text = SENTINEL_YAML % {"plural": plural} + (OWNER_YAML if plural == "nodepools" else "")
+        cls.start("sentinel-" + plural,
+                  [program, "serve", "--config", cls.write(plural + ".yaml", text)])
 
     def counted(self, plural, name):
         """The sum of a sentinel's counter."""
@@ -278,6 +307,41 @@ class Sentinel(Case):
         self.expect(self.delete(gid), 202)
         self.settled(lambda: self.delete(gid), 204)
         self.expect(self.get(gid), 404)
+
+
+class Alone(Upstream):
+    """Without a sentinel: our server sends the events to the broker by itself. LIVES=N says how many
+    lives there are, 5 by default.
+    """
+
+    @classmethod
+    def configure(cls):
+        listener = socket.create_server(("127.0.0.1", 0))
+        cls.addClassCleanup(listener.close)
+        box.serve(listener, box.to_path(cls.amqp))
+        cls.FLAGS = ("--events-amqp-url", "amqp://127.0.0.1:%d/" % listener.getsockname()[1],
+                     "--events-amqp-exchange-cluster", "clusters",
+                     "--events-amqp-exchange-nodepool", "nodepools")
+
+    def test_lives(self):
+        ready, gone = [], []
+        for i in range(LIVES + 1):
+            gid = guresid("life")
+            order = cluster_input(gid[:20].rstrip("-"), nodepools=[{"name": "workers", "spec": {}}])
+            began = time.monotonic()
+            self.expect(self.put(gid, order), 202)
+            self.settled(lambda g=gid: self.get(g), 200)
+            middle = time.monotonic()
+            self.expect(self.delete(gid), 202)
+            self.settled(lambda g=gid: self.delete(g), 204)
+            if i > 0:  # by then the adapters are there
+                ready.append(middle - began)
+                gone.append(time.monotonic() - middle)
+        for name, all_ in (("create to ready", ready), ("delete to gone", gone)):
+            all_.sort()
+            print("%s, %d lives, three of upstream's adapters over RabbitMQ: p50 %.0f ms, p99 %.0f "
+                  "ms, longest %.0f ms" % (name, LIVES, 1000 * statistics.median(all_),
+                                           1000 * all_[len(all_) * 99 // 100], 1000 * all_[-1]))
 
 
 if __name__ == "__main__":

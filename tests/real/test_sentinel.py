@@ -310,8 +310,8 @@ class Sentinel(Upstream):
 
 
 class Alone(Upstream):
-    """Without a sentinel: our server sends the events to the broker by itself. LIVES=N says how many
-    lives there are, 5 by default.
+    """Without a sentinel: our server sends the events to the broker by itself. LIVES=N says how
+    many lives there are, 5 by default.
     """
 
     @classmethod

@@ -39,7 +39,9 @@ SETS = {
         "hypershift": {"enabled": True, "releaseImage": "quay.io/x:1", "baseDomain": "example.com",
                        "pullSecret": "pull", "managementSecrets": {"west-1": "kubeconfig-west"}},
         "events": {"webhooks": {"portal-1": {"url": "https://portal.example/x", "secret": "hook",
-                                             "types": "states", "caConfigMap": "hook-ca"}}},
+                                             "types": "states", "caConfigMap": "hook-ca"}},
+                   "rabbitmq": {"url": "amqps://driver@rabbitmq.example/", "passwordSecret":
+                                "rabbit", "caConfigMap": "rabbit-ca"}},
         "config": {"log.level": "debug", "http": {"body_max": "2MiB"}, "adapters.required.cluster":
                    ["validation", "hypershift"]},
         "image": {"repository": "registry.example/driver", "digest": "sha256:" + "0" * 64},
@@ -360,6 +362,7 @@ class Started(HelmCase):
             "pull-secret": {".dockerconfigjson": "{\"auths\": {}}"},
             "management": {"kubeconfig": kubeconfig},
             "management-west-1": {"kubeconfig": kubeconfig},
+            "rabbitmq": {"password": "x"}, "rabbitmq-ca": {"ca.crt": text("crt")},
             "webhook-portal-1": {"secret": "whsec_" + 32 * "A"},
             "webhook-portal-1-ca": {"ca.crt": text("crt")}}
 
@@ -373,7 +376,7 @@ class Started(HelmCase):
                 values.get("auth", {}).pop("issuersSecret", None)
             with self.subTest(name):
                 env, flags = self.place(self.render(values), files)
-                self.assertEqual(len(flags), 5 if name == "all" else 0)
+                self.assertEqual(len(flags), 8 if name == "all" else 0)
                 done = subprocess.run([program(), "config", "check", *flags], env=env, text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
                                       check=False, **self.account())

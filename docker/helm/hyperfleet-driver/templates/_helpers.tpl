@@ -191,6 +191,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $all = append $all (dict "name" (printf "webhook-%s" $name) "kind" "secret" "from" $hook.secret) -}}
 {{- $all = append $all (dict "name" (printf "webhook-%s-ca" $name) "kind" "configMap" "from" $hook.caConfigMap) -}}
 {{- end -}}
+{{- if $v.events.rabbitmq.url -}}
+{{- $all = append $all (dict "name" "rabbitmq" "kind" "secret" "from" $v.events.rabbitmq.passwordSecret) -}}
+{{- $all = append $all (dict "name" "rabbitmq-ca" "kind" "configMap" "from" $v.events.rabbitmq.caConfigMap) -}}
+{{- end -}}
 {{- if $v.hypershift.enabled -}}
 {{- $all = append $all (dict "name" "management" "kind" "secret" "from" $v.hypershift.kubeconfigSecret) -}}
 {{- range $name, $from := $v.hypershift.managementSecrets -}}

@@ -65,6 +65,17 @@ spec:
         - --events-webhooks-{{ $name }}-ca-file=/etc/hyperfleet-driver/webhook-{{ $name }}-ca/ca.crt
         {{- end }}
         {{- end }}
+        {{- with .Values.events.rabbitmq }}
+        {{- if .url }}
+        - {{ printf "--events-amqp-url=%s" .url | quote }}
+        {{- if .passwordSecret }}
+        - --events-amqp-password-file=/etc/hyperfleet-driver/rabbitmq/password
+        {{- end }}
+        {{- if .caConfigMap }}
+        - --events-amqp-ca-file=/etc/hyperfleet-driver/rabbitmq-ca/ca.crt
+        {{- end }}
+        {{- end }}
+        {{- end }}
       env:
         {{- include "hfd.env" . | trim | nindent 8 }}
         {{- with .Values.extraEnv }}

@@ -139,11 +139,15 @@ class Events(EventsCase):
                 answer = self.client.post(part["href"] + "/statuses", report_body(adapter, 1),
                                           {"traceparent": second})
                 self.assertEqual(answer.status, 201, answer)
-        lines = [r for r in self.server.records() if r.get("trace") == first[3:35]]
-        self.assertIn("request", [r["msg"] for r in lines])
-        ready = [r for r in self.server.records() if r["msg"] == "resource ready"
-                 and r["guresid"] == gid]
-        self.assertEqual([r.get("trace") for r in ready], [second[3:35]])
+        eventually(lambda: [r for r in self.server.records()
+                            if r.get("trace") == first[3:35] and r["msg"] == "request"],
+                   "the line of the request")
+
+        def ready():
+            return [r for r in self.server.records() if r["msg"] == "resource ready"
+                    and r["guresid"] == gid]
+        eventually(ready, "its line in the log")
+        self.assertEqual([r.get("trace") for r in ready()], [second[3:35]])
         cluster = [m for m in made if m["kind"] == "Cluster"][0]
         cursor = self.now()
         for trace in (None, "00-xyz", first.upper()):

@@ -163,8 +163,9 @@ class Life(unittest.TestCase):
         answer = self.client.put("/" + self.gid, lib.cluster_input(), {"traceparent": trace})
         self.assertEqual(answer.status, 202, answer)
         lib.eventually(lambda: self.api.of(self.gid)[0], "the cluster is made")
-        made = [r for r in self.fleet.records()
-                if r.get("msg") == "request" and r["method"] == "POST"]
+        made = lib.eventually(lambda: [r for r in self.fleet.records()
+                                       if r.get("msg") == "request" and r["method"] == "POST"],
+                              "its line in the log")
         self.assertEqual({r["trace"] for r in made}, {trace[3:35]})
         events = self.api.client.get("/api/hyperfleet/v1/events?after=0").json["items"]
         self.assertEqual({e["traceparent"] for e in events}, {trace})

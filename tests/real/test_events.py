@@ -13,7 +13,8 @@ from lib import BASE, TIME_FACTOR, Client, Fleet, cluster_input, eventually, gur
 from test_replicas import Replicas
 
 EVENTS = BASE + "/events"
-FLAGS = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation")
+FLAGS = ("--adapters-required-cluster", "validation", "--adapters-required-nodepool", "validation",
+         "--events-repeats-per-second", "0")
 WRITERS, EACH = 8, 25
 HEARD_S = 0.25
 

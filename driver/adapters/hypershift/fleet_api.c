@@ -642,12 +642,13 @@ static bool take_events(struct hfd_hs_fleet_api *api, const struct hfd_news_look
     }
     for (size_t i = 0; i < page.count; i++)
         take_event(want, json_array_get(page.items, i));
-    if (is_short && (page.count == 0 || strcmp(next, api->cursor) == 0)) {
+    if (is_short && page.count == 0) {
         pause_poll(api, 0, "it did not hold its answer");
     } else {
         note_watch(api, NULL);
         api->poll_failures = 0;
-        api->poll_us = 0;
+        /* Repeats do not move the cursor; an API that sends them on and on is asked less. */
+        api->poll_us = strcmp(next, api->cursor) == 0 ? mono_us(api) + HFD_US_PER_S : 0;
     }
     memcpy(api->cursor, next, sizeof(next));
     json_decref(doc);

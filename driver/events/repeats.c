@@ -32,7 +32,8 @@ bool hfd_repeat_is_due(struct hfd_repeat *r, const struct hfd_repeat_look *look)
         r->pause_us = first_us;
         r->state = look->state;
     }
-    if (look->now_us < r->next_us)
+    /* No pause is longer than the longest: the clock may have been set back since. */
+    if (look->now_us < r->next_us && r->next_us - look->now_us <= LONGEST_US)
         return false;
     r->pause_us = 2 * r->pause_us < LONGEST_US ? 2 * r->pause_us : LONGEST_US;
     r->next_us = look->now_us + r->pause_us;

@@ -88,12 +88,18 @@ hfd_rc hfd_window_add(struct hfd_window *w, const struct hfd_outgoing *event, in
     return HFD_OK;
 }
 
+/* No pause is longer than the longest: the clock may have been set back since. */
+static bool is_due(const struct hfd_pending *item, int64_t now_us)
+{
+    return item->due_us <= now_us || item->due_us - now_us > HFD_WINDOW_RETRY_MAX_US;
+}
+
 size_t hfd_window_next(const struct hfd_window *w, int64_t now_us, size_t *out, size_t max)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < w->count && count < max; i++)
-        if (w->items[i].due_us <= now_us && first_of(w, w->items[i].event.subject) == i)
+        if (is_due(&w->items[i], now_us) && first_of(w, w->items[i].event.subject) == i)
             out[count++] = i;
     return count;
 }

@@ -395,7 +395,10 @@ class Server:
                     fields = f.read().rsplit(")", 1)[1].split()
             except (OSError, IndexError):
                 continue
-            if int(fields[2]) in self.groups and fields[0] != "Z":
+            # A group that has its first process is a stranger's: ours were waited for, and the
+            # number has come round.
+            if int(fields[2]) in self.groups and fields[0] != "Z" and \
+                    not os.path.exists("/proc/" + fields[2]):
                 found.append(int(entry))
         return found
 

@@ -346,6 +346,10 @@ static void the_rule_of_repeats(void **state)
         {70 * MINUTES, 4, false, false},
         {70 * MINUTES + 9 * S_, 4, false, false},
         {70 * MINUTES + 10 * S_, 4, false, true},
+        {70 * MINUTES + 11 * S_, 4, false, false},
+        {20 * MINUTES, 4, false, true}, /* the clock was set back */
+        {20 * MINUTES + 39 * S_, 4, false, false},
+        {20 * MINUTES + 40 * S_, 4, false, true},
     };
     struct hfd_repeat known = {0}, old = {0};
     int64_t now_us = 0;

@@ -141,6 +141,20 @@ static void pauses_double(void **state)
     assert_true(differ);
 }
 
+/* An event does not wait for a time that was far ahead. */
+static void a_clock_that_is_set_back(void **state)
+{
+    struct test_rng rng;
+
+    (void)state;
+    test_rng_init(&rng, 1);
+    begin(true, 0);
+    add("a", 1);
+    assert_string_equal(send_all(TEST_TIME_US, "a", &rng.rng, NULL), "a");
+    assert_string_equal(send_all(TEST_TIME_US, "", &rng.rng, NULL), "");
+    assert_string_equal(send_all(TEST_TIME_US - 3600 * HFD_US_PER_S, "", &rng.rng, NULL), "a");
+}
+
 /* After a failure of all, the first event that is taken ends the pauses of the others. */
 static void a_target_that_is_back_gets_all(void **state)
 {
@@ -403,6 +417,7 @@ int main(void)
         cmocka_unit_test_teardown(a_refused_event_holds_up_its_resource_alone, end),
         cmocka_unit_test_teardown(a_newer_event_replaces_the_pending_one, end),
         cmocka_unit_test_teardown(pauses_double, end),
+        cmocka_unit_test_teardown(a_clock_that_is_set_back, end),
         cmocka_unit_test_teardown(a_target_that_is_back_gets_all, end),
         cmocka_unit_test_teardown(a_failure_goes_on, end),
         cmocka_unit_test_teardown(an_event_is_dropped_after_72_hours, end),

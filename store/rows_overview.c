@@ -11,7 +11,7 @@
 static const struct hfd_col overview_cols[] = {
     {OVERVIEW_COL(I64, seq)}, {OVERVIEW_COL(TEXT, guresid)}, {OVERVIEW_COL(TEXT, type)}, {OVERVIEW_COL(KIND, kind)}, {OVERVIEW_COL(INT, state)}, {OVERVIEW_COL(BOOL, degraded)},
     {OVERVIEW_COL(I64, op_started_us)}, {OVERVIEW_COL(I64, op_expected_us)}, {OVERVIEW_COL(I64, op_estimate_us)}, {OVERVIEW_COL(I64, op_deadline_us)}, {OVERVIEW_COL(I64, updated_us)},
-    {OVERVIEW_COL(TEXT, cause)}, {OVERVIEW_COL(TEXT, name)}, {OVERVIEW_COL(TEXT, labels)},
+    {OVERVIEW_COL(TEXT, cause)}, {OVERVIEW_COL(I64, drift_count)}, {OVERVIEW_COL(TEXT, name)}, {OVERVIEW_COL(TEXT, labels)},
 };
 static const struct hfd_table overview = {
     HFD_TABLE(NULL, struct hfd_overview_row, "driver resource", overview_cols)};
@@ -22,6 +22,10 @@ static const struct hfd_col due_cols[] = {
     {HFD_COL(struct hfd_due_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_due_row, I64, "op_deadline_us", deadline_us)},
 };
 static const struct hfd_table due = {HFD_TABLE("resource", struct hfd_due_row, "deadline", due_cols)};
+static const struct hfd_col repair_cols[] = {
+    {HFD_COL(struct hfd_due_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_due_row, I64, "repair_us", deadline_us)},
+};
+static const struct hfd_table repairs = {HFD_TABLE("resource", struct hfd_due_row, "repair", repair_cols)};
 #define OVERVIEW_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
 
 #define MAIN_PART(column) \
@@ -45,12 +49,17 @@ static struct {
     [HFD_OVERVIEW_TROUBLE] = {{.table = &overview_listed, .text = SELECT(NO_NAME) " WHERE r.state IN (1, 2, 5) UNION ALL " SELECT(NO_NAME) " WHERE r.state = 4 UNION ALL "
                               SELECT(NO_NAME) " WHERE r.state = 3 AND r.degraded = 1", .after = HFD_UNIT_ALL}, false, false},
     [HFD_OVERVIEW_QUIET]   = {{.table = &overview_listed, .text = SELECT(NO_NAME) " WHERE r.seq > ?1 AND r.state = 3 AND r.degraded = 0 ORDER BY r.seq", .after = HFD_UNIT_ALL}, true, false},
+    [HFD_OVERVIEW_DRIFTED] = {{.table = &overview_listed, .text = SELECT(NO_NAME) " WHERE r.drift_count > 0", .after = HFD_UNIT_ALL}, false, false},
     [HFD_OVERVIEW_NEWEST]  = {{.table = &overview_listed, .text = SELECT(NO_NAME) " WHERE r.seq < ?1 ORDER BY r.seq DESC", .after = HFD_UNIT_ALL}, true, false},
 };
 static struct hfd_query sql_overview_count = {.table = &overview, .text = "SELECT COUNT(*) FROM resource", .after = OVERVIEW_AFTER};
+static struct hfd_query sql_drifted_count = {.table = &overview, .text =
+    "SELECT COUNT(*) FROM resource WHERE drift_count > 0 AND state = 3", .after = OVERVIEW_AFTER};
 static struct hfd_query sql_due_list = {.table = &due, .text =
     "SELECT @cols FROM resource WHERE state IN (1, 2, 5) AND op_deadline_us > ?1 AND state <> 5 ORDER BY op_deadline_us LIMIT ?2",
     .after = OVERVIEW_AFTER};
+static struct hfd_query sql_repair_list = {.table = &repairs, .text =
+    "SELECT @cols FROM resource WHERE repair_us > 0 ORDER BY repair_us LIMIT ?1", .after = OVERVIEW_AFTER};
 /* clang-format on */
 
 /* Steps through the rows, each in memory of its own. */
@@ -104,6 +113,11 @@ hfd_rc hfd_overview_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *
     return hfd_query_number(tx, &sql_overview_count, HFD_ARGS_NONE, 0, out, err);
 }
 
+hfd_rc hfd_drifted_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    return hfd_query_number(tx, &sql_drifted_count, HFD_ARGS_NONE, 0, out, err);
+}
+
 hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
                         struct hfd_arena *mem, struct hfd_due_list *out, struct hfd_err *err)
 {
@@ -111,6 +125,17 @@ hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
     const hfd_rc rc = hfd_query_all(
         tx, &sql_due_list, HFD_ARGS(hfd_arg_i64(query->after_us), hfd_arg_i64(query->limit)), mem,
         &list, err);
+
+    *out = (struct hfd_due_list){list.rows, list.count};
+    return rc;
+}
+
+hfd_rc hfd_repair_row_list(struct hfd_txn *tx, int64_t limit, struct hfd_arena *mem,
+                           struct hfd_due_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc =
+        hfd_query_all(tx, &sql_repair_list, HFD_ARGS(hfd_arg_i64(limit)), mem, &list, err);
 
     *out = (struct hfd_due_list){list.rows, list.count};
     return rc;

@@ -18,6 +18,7 @@ struct hfd_overview_row {
     int64_t op_started_us, op_expected_us, op_estimate_us, op_deadline_us;
     int64_t updated_us;
     hfd_slice cause;
+    int64_t drift_count;
     hfd_slice name;   /* of its cluster, or of the nodepool of a nodepool resource; empty = none */
     hfd_slice labels; /* of the same: JSON object, or empty */
 };
@@ -30,6 +31,7 @@ enum hfd_overview_way {
     HFD_OVERVIEW_TROUBLE, /* all but what is ready and not degraded, without name and labels */
     HFD_OVERVIEW_QUIET,   /* what is ready and not degraded, with seq above `from`, in their order;
                              without name and labels */
+    HFD_OVERVIEW_DRIFTED, /* those with a drift_count, without name and labels */
     HFD_OVERVIEW_NEWEST   /* all with seq below `from`, the newest first; likewise */
 };
 
@@ -46,6 +48,8 @@ struct hfd_overview_walk {
 HFD_MUST_CHECK hfd_rc hfd_overview_row_walk(struct hfd_txn *tx,
                                             const struct hfd_overview_walk *walk,
                                             struct hfd_err *err);
+/** Counts the resources that drifted and are ready. */
+HFD_MUST_CHECK hfd_rc hfd_drifted_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 /** Counts all resources. */
 HFD_MUST_CHECK hfd_rc hfd_overview_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 
@@ -66,5 +70,8 @@ struct hfd_due_query {
 HFD_MUST_CHECK hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
                                        struct hfd_arena *mem, struct hfd_due_list *out,
                                        struct hfd_err *err);
+/** Lists the resources whose drift will be mended, by the time of that. */
+HFD_MUST_CHECK hfd_rc hfd_repair_row_list(struct hfd_txn *tx, int64_t limit, struct hfd_arena *mem,
+                                          struct hfd_due_list *out, struct hfd_err *err);
 
 #endif

@@ -22,6 +22,7 @@ static const struct hfd_col part_cols[] = {
     {PART_COL(I64, generation), .sum = 2},
     {PART_COL(BOOL, leaving), .sum = 3},
     {PART_COL(BOOL, pending), .sum = 4},
+    {PART_COL(TEXT, aside)}, /* no checksum covers it: 0026_drift.sql */
     {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
 };
 static struct hfd_query sql_part_list;
@@ -227,6 +228,11 @@ static const struct hfd_col resource_cols[] = {
     {RESOURCE_COL(I64, op_expected_us), .sum = 13},
     {RESOURCE_COL(TEXT, cause)}, /* no checksum covers it: 0022_cause.sql */
     {RESOURCE_COL(TEXT, trace)}, /* nor this one: 0024_due.sql */
+    {RESOURCE_COL(TEXT, drift)}, /* nor these: 0026_drift.sql */
+    {RESOURCE_COL(I64, drift_count)},
+    {RESOURCE_COL(BOOL, mendable)},
+    {RESOURCE_COL(TEXT, repairs)},
+    {RESOURCE_COL(I64, repair_us)},
     {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
 };
 const struct hfd_table hfd_resource_table = {

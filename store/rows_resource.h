@@ -40,6 +40,11 @@ struct hfd_resource_row {
     int64_t op_expected_us;  /* op_started_us and the first estimate; 0 = op_estimate_us */
     hfd_slice cause;         /* hfd_outcome.cause of a failure or bad health; of a wait the same */
     hfd_slice trace;         /* traceparent of the request that began the operation */
+    hfd_slice drift;         /* JSON array of what is told: driver/core/drift.h; empty = none */
+    int64_t drift_count;     /* fields that drifted: drift has the first of them */
+    bool mendable;           /* the same PUT would mend some of them */
+    hfd_slice repairs;       /* JSON object: when fields were mended without a PUT */
+    int64_t repair_us;       /* when that is due; 0 = not */
 };
 
 /** @return HFD_NOT_FOUND */
@@ -118,6 +123,8 @@ struct hfd_part_row {
     int64_t generation; /* the one that the driver last wrote */
     bool leaving;       /* the last input does not have it; it is being deleted */
     bool pending;       /* the remote has not taken the last change yet */
+    hfd_slice aside;    /* JSON object: its documents that HyperFleet's row does not have:
+                           driver/core/drift.h; empty = none */
 };
 
 struct hfd_part_list {

@@ -6,6 +6,7 @@
 #include "driver/base/thread.h"
 #include "driver/base/trouble.h"
 #include "driver/core/gauges.h"
+#include "driver/core/resource.h"
 #include "driver/core/transition.h"
 #include "driver/fleet/fleet.h"
 #include "driver/health/intake.h"
@@ -48,7 +49,8 @@ struct look {
     size_t count;    /* stale documents that it took */
     int64_t next_us; /* the last microsecond of the next one; INT64_MAX = there is none */
     struct hfd_settled settled;
-    bool more; /* histories or events that are too old are left */
+    size_t repaired; /* resources whose drift it mended */
+    bool more;       /* histories or events that are too old are left */
 };
 
 /* Operations whose deadline has passed, and histories that are too old. */
@@ -59,7 +61,13 @@ static hfd_rc settle(struct hfd_txn *tx, struct look *look, struct hfd_err *err)
         .tx = tx, .driver = driver, .now_us = look->now_us, .mem = &look->mem, .err = err};
     const struct hfd_tombstone_limits limits =
         hfd_fleet_tombstone_limits(&driver->fleet, look->now_us);
+    int64_t repair_us;
     hfd_rc rc = hfd_resource_settle_due(&c, &look->settled);
+
+    if (rc == HFD_OK)
+        rc = hfd_resource_repair_due(&c, &repair_us, &look->repaired);
+    if (rc == HFD_OK && repair_us != INT64_MAX && repair_us <= look->next_us)
+        look->next_us = repair_us - 1;
 
     /* At its deadline an operation is late. */
     if (rc == HFD_OK && look->settled.next_us <= look->next_us &&
@@ -112,8 +120,9 @@ hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, s
     do {
         look.now_us = hfd_clock_wall_us(config->clock);
         rc = hfd_store_update_wait(config->store, txn_look, &look, err);
-    } while (rc == HFD_OK && (look.count == HFD_HEALTH_SETTLE_MAX ||
-                              look.settled.count == HFD_SETTLE_MAX || look.more));
+    } while (rc == HFD_OK &&
+             (look.count == HFD_HEALTH_SETTLE_MAX || look.settled.count == HFD_SETTLE_MAX ||
+              look.repaired == HFD_SETTLE_MAX || look.more));
     hfd_arena_fini(&look.mem);
     *next_us = rc == HFD_OK ? look.next_us : INT64_MAX;
     return rc;

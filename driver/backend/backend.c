@@ -187,7 +187,8 @@ static hfd_rc mirror_patch(struct hfd_txn *tx, const struct hfd_fleet_call *call
                         hfd_kind_name(row->kind), HFD_SLICE_FMT(row->id));
     differs = (in->spec.p != NULL && !hfd_slice_eq(in->spec, row->spec)) ||
               (in->labels.p != NULL && !hfd_slice_eq(in->labels, row->labels));
-    out->pending = part.pending || differs;
+    /* The remote has something else of a part that drifted. */
+    out->pending = part.pending || differs || part.aside.len > 0;
     if (!differs)
         return HFD_OK;
     row->spec = in->spec.p != NULL ? in->spec : row->spec;

@@ -44,6 +44,7 @@ struct hfd_series;
     X(TRANSITIONS,        COUNTER,   "hfd_resource_transitions_total",        "",          "from,to",           "State changes of driver resources.") \
     X(RESOURCES,          GAUGE,     "hfd_resources",                         "",          "type,state",        "Driver resources, by type and state; counted at each scrape.") \
     X(OLDEST_OPERATION,   GAUGE,     "hfd_oldest_operation_seconds",          "",          "operation",         "Age of the oldest operation in progress (create, update, delete); 0 if there is none.") \
+    X(DRIFTED,            GAUGE,     "hfd_resources_drifted",                 "",          "",                  "Resources that are ready and not as they were ordered; counted at each scrape.") \
     X(STUCK,              GAUGE,     "hfd_resources_stuck",                   "",          "operation",         "Operations in progress that take twice their first estimate, and at least 5 minutes; counted at each scrape.") \
     X(HEALTH_CHANGES,     COUNTER,   "hfd_resource_health_changes_total",     "",          "to",                "Changes of ready driver resources to degraded, or back.") \
     X(REPORTS,            COUNTER,   "hfd_fleet_reports_total",               "",          "kind,outcome,cause", "Adapter reports, by outcome. The cause is that of a discarded one: ahead or behind (its generation), older (its time), unknown (Available is Unknown).") \

@@ -74,6 +74,8 @@ static int64_t settings_fingerprint(const struct hfd_driver *d, hfd_slice versio
         add_texts(&hash, d->fleet.required[kind].items, d->fleet.required[kind].count);
     add_texts(&hash, d->fleet.observers.items, d->fleet.observers.count);
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
+    add_texts(&hash, d->drift_ignore, d->drift_ignore_count);
+    (void)crypto_generichash_update(&hash, (const unsigned char *)&d->drift, sizeof(d->drift));
     add_rules(&hash, d->output_values, d->output_value_count);
     add_rules(&hash, d->output_secrets, d->output_secret_count);
     add_rules(&hash, &d->output_manifests, 1);

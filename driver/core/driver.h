@@ -74,6 +74,13 @@ struct hfd_adapter_hooks {
     void (*objects)(void *ctx, hfd_adapter_object_fn *take, void *arg);
 };
 
+/** driver.drift: what follows when a resource is not as it was ordered any more. */
+enum hfd_drift_mode {
+    HFD_DRIFT_REPORT, /* it is told, and the same PUT mends it */
+    HFD_DRIFT_REPAIR, /* it is mended as well */
+    HFD_DRIFT_IGNORE,
+};
+
 /** The settings of the driver. Const after start-up but for the ring; shared by all threads. */
 struct hfd_driver {
     struct hfd_fleet fleet;
@@ -85,6 +92,9 @@ struct hfd_driver {
     int64_t deadline_us[HFD_KIND_NODEPOOL + 1][HFD_OP_COUNT]; /* driver.deadline.* */
     const hfd_slice *terminal_reasons;                        /* "REASON", "ADAPTER:REASON" */
     size_t terminal_reason_count;
+    enum hfd_drift_mode drift;
+    const hfd_slice *drift_ignore; /* "nodepool.spec.replicas" */
+    size_t drift_ignore_count;
     const struct hfd_output_rule *output_values;
     size_t output_value_count;
     const struct hfd_output_rule *output_secrets;
@@ -135,6 +145,8 @@ struct hfd_call {
     int only;         /* the kind that the path fixes, or 0 */
     hfd_slice cookie; /* as received; empty = none */
     struct hfd_arena *mem;
+
+    bool repair; /* no request: a PUT of the order that is kept, to mend drift */
 
     /* PUT */
     hfd_slice body;                /* as received, for the raw digest */

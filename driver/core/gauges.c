@@ -10,6 +10,7 @@
 #include "driver/fleet/fleet.h"
 #include "store/rows_fleet.h"
 #include "store/rows_history.h"
+#include "store/rows_overview.h"
 #include "store/totals.h"
 
 #include <stdlib.h>
@@ -38,6 +39,8 @@ hfd_rc hfd_gauges_read(const struct hfd_ctx *c, int64_t stuck_us, struct hfd_gau
     out->now_us = c->now_us;
     for (int op = 0; rc == HFD_OK && op < HFD_OP_COUNT; op++)
         rc = read_operation(c, (enum hfd_op)op, out);
+    if (rc == HFD_OK)
+        rc = hfd_drifted_row_count(c->tx, &out->drifted, c->err);
     return rc == HFD_OK ? hfd_fleet_row_unreconciled(c->tx, c->now_us - stuck_us, c->mem,
                                                      &out->unreconciled, c->err)
                         : rc;
@@ -135,6 +138,7 @@ void hfd_gauges_set(const struct hfd_gauges *g, const struct hfd_input_rules *ru
                     bool with_fleet)
 {
     set_resources(g, rules);
+    hfd_metric_set(HFD_METRIC_DRIFTED, NULL, g->drifted);
     for (int op = 0; op < HFD_OP_COUNT; op++)
         set_operation(g, (enum hfd_op)op);
     for (int kind = HFD_KIND_CLUSTER; with_fleet && kind <= HFD_KIND_NODEPOOL; kind++)

@@ -20,6 +20,7 @@ struct hfd_gauges {
     int64_t now_us;
     int64_t oldest_us[HFD_OP_COUNT]; /* start of the oldest operation; 0 = none is in progress */
     int64_t stuck[HFD_OP_COUNT];     /* operations in progress that take too long */
+    int64_t drifted;                 /* resources that are ready, and not as they were ordered */
     struct hfd_unreconciled_counts unreconciled;
 };
 

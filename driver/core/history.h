@@ -10,7 +10,8 @@
  * | update, retarget, retry | a PUT that began another operation | its own seq |
  * | adopted | the row was made again from a cookie | its own seq |
  * | delete | a DELETE began | the running one |
- * | ready, failed, degraded, recovered, removed | what followed | the running one |
+ * | ready, failed, degraded, recovered, drifted, mended, removed | what followed | the running one
+ * |
  *
  * An instance is EMCO's ContextId: its decimal number is unique and rises.
  *

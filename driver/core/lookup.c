@@ -2,6 +2,7 @@
 #include "driver/core/lookup.h"
 
 #include "driver/base/jsonx.h"
+#include "driver/core/drift.h"
 #include "driver/core/history.h"
 #include "driver/core/parts.h"
 #include "driver/core/transition.h"
@@ -133,6 +134,7 @@ static struct hfd_resource_row row_of_cookie(const struct hfd_call *call,
         .incarnation = cookie->incarnation,
         .cluster_id = cookie->cluster_id,
         .digest = cookie->digest,
+        .drift = HFD_DRIFT_UNKNOWN,
         .raw_digest = cookie->digest, /* of no body: the next PUT is not answered by the peek */
         .cookie = call->cookie,
         .created_us = call->now_us,

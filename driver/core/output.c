@@ -3,6 +3,7 @@
 
 #include "driver/base/jsonx.h"
 #include "driver/base/log.h"
+#include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/keyring.h"
 #include "driver/core/parts.h"
@@ -468,6 +469,7 @@ static void add_values(struct hfd_buf *b, const struct hfd_parts *parts,
     if (outcome->health_message.len > 0)
         hfd_buf_member_str(b, ",\"health_message\":", outcome->health_message);
     nodepool_list(b, parts);
+    hfd_drift_format(b, row);
 }
 
 static hfd_rc finish(const struct hfd_ctx *c, struct hfd_buf *b, hfd_slice *out)

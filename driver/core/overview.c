@@ -319,11 +319,12 @@ static void count_one(struct choice *ch, enum hfd_state state,
 }
 
 /* Returns whether a row has the trouble and the cause that are asked for. */
-static bool matches_cause(const struct hfd_overview_query *q,
+static bool matches_cause(const struct hfd_overview_query *q, const struct hfd_overview_row *row,
                           const struct hfd_overview_place *by_trouble,
                           const struct hfd_cause *cause)
 {
-    return (!q->stuck || by_trouble->rank == RANK_STUCK) &&
+    return (!q->drifted || (row->drift_count > 0 && row->state == HFD_STATE_READY)) &&
+           (!q->stuck || by_trouble->rank == RANK_STUCK) &&
            (!q->degraded || by_trouble->rank == RANK_DEGRADED) &&
            (q->who.len == 0 || hfd_slice_eq(q->who, cause->who)) &&
            (q->reason.len == 0 || hfd_slice_eq(q->reason, cause->reason));
@@ -338,7 +339,7 @@ static bool see(void *ctx, const struct hfd_overview_row *row)
     struct hfd_overview_place place = {.seq = row->seq};
 
     place_by_trouble(row, state, is_stuck(row, state, ch->out->time_us), &place);
-    if (!matches_cause(q, &place, &cause) || !matches_type(row->type, q->type) ||
+    if (!matches_cause(q, row, &place, &cause) || !matches_type(row->type, q->type) ||
         !matches_search(row, q->search) || !matches_labels(row, q))
         return true;
     if (ch->counting)
@@ -384,6 +385,8 @@ static hfd_rc walk_all(const struct hfd_ctx *c, struct choice *ch)
         return hfd_overview_row_walk(c->tx, &walk, c->err);
     if (q->search.len > 0 || q->label_count > 0) {
         walk.way = HFD_OVERVIEW_ALL;
+    } else if (q->drifted && q->order != HFD_ORDER_NAME) {
+        walk.way = HFD_OVERVIEW_DRIFTED;
     } else if (q->order == HFD_ORDER_NAME) {
         walk.way = HFD_OVERVIEW_NAMED;
     }
@@ -442,7 +445,7 @@ static hfd_rc walk_in_parts(const struct hfd_ctx *c, struct choice *ch)
 
 bool hfd_overview_is_short(const struct hfd_overview_query *q)
 {
-    return q->search.len == 0 && q->label_count == 0 && q->type.len == 0 &&
+    return !q->drifted && q->search.len == 0 && q->label_count == 0 && q->type.len == 0 &&
            q->order != HFD_ORDER_NAME;
 }
 
@@ -475,7 +478,24 @@ static hfd_slice text_of(const json_t *values, const char *name)
     return hfd_slice_of(text != NULL ? text : "");
 }
 
-/* Its health, from the output of a ready resource. */
+/* "not as ordered: cluster.spec.region, and 2 more". */
+static hfd_rc say_drift(const struct hfd_ctx *c, const struct hfd_resource_row *row, hfd_slice *out)
+{
+    json_t *items;
+    hfd_rc rc = hfd_json_parse(row->drift, &items, c->err);
+
+    if (rc != HFD_OK)
+        return rc;
+    *out = hfd_arena_printf(c->mem, "not as ordered: %s",
+                            hfd_json_cstr(json_array_get(items, 0), "field"));
+    if (row->drift_count > 1 && out->p != NULL)
+        *out = hfd_arena_printf(c->mem, "%.*s, and %lld more", HFD_SLICE_FMT(*out),
+                                (long long)row->drift_count - 1);
+    json_decref(items);
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "list resources");
+}
+
+/* Its health, from the output of a ready resource, and its drift. */
 static hfd_rc read_output(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                           struct hfd_overview_item *out)
 {
@@ -494,6 +514,8 @@ static hfd_rc read_output(const struct hfd_ctx *c, const struct hfd_resource_row
     if (out->health.p == NULL || out->message.p == NULL)
         rc = hfd_fail_nomem(c->err, "list resources");
     json_decref(values);
+    if (rc == HFD_OK && row->drift_count > 0 && !row->degraded)
+        rc = say_drift(c, row, &out->message);
     return rc;
 }
 
@@ -572,6 +594,8 @@ hfd_rc hfd_overview_item_of(const struct hfd_ctx *c, const struct hfd_resource_r
         .since_us = settled.updated_us,
         .code = HFD_SLICE(""),
         .message = HFD_SLICE(""),
+        .drift = row->state == HFD_STATE_READY ? row->drift : HFD_SLICE(""),
+        .drift_count = row->state == HFD_STATE_READY ? row->drift_count : 0,
         .health = HFD_SLICE(""),
         .labels = HFD_SLICE("{}"),
         .cause = hfd_cause_parse(settled.cause),
@@ -660,7 +684,8 @@ hfd_rc hfd_overview_read(const struct hfd_ctx *c, const struct hfd_overview_quer
 /* A number of everything that decides which resources are listed, and where. */
 static int64_t fingerprint(const struct hfd_overview_query *q)
 {
-    uint64_t h = hfd_slice_hash(q->states * 8u + q->stuck * 4u + q->degraded * 2u, q->type);
+    uint64_t h = hfd_slice_hash(
+        q->states * 16u + q->drifted * 8u + q->stuck * 4u + q->degraded * 2u, q->type);
 
     h = hfd_slice_hash(hfd_slice_hash(h, q->who), q->reason);
     h = hfd_slice_hash(h, q->search);

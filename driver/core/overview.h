@@ -55,8 +55,8 @@ struct hfd_overview_query {
     hfd_slice search; /* in GUResID, name and labels, whatever the case of ASCII; empty = all */
     struct hfd_overview_label labels[HFD_OVERVIEW_LABELS_MAX]; /* all of them */
     size_t label_count;
-    bool stuck, degraded;  /* only those */
-    hfd_slice who, reason; /* of its cause, as hfd_cause; empty = any */
+    bool stuck, degraded, drifted; /* only those */
+    hfd_slice who, reason;         /* of its cause, as hfd_cause; empty = any */
     enum hfd_overview_order order;
     size_t size;       /* of the page: 1 to HFD_OVERVIEW_SIZE_MAX */
     size_t cause_size; /* items of each cause */
@@ -78,8 +78,10 @@ struct hfd_overview_item {
     struct hfd_cause cause;
     hfd_slice code;    /* of a failure: "RES-104" */
     hfd_slice message; /* what it waits for, why it failed, or why it is degraded */
-    hfd_slice health;  /* of a ready one: "Healthy", "Progressing", "Degraded" */
-    hfd_slice labels;  /* JSON object, without the driver's own */
+    hfd_slice drift;   /* of a ready one: hfd_resource_row.drift; empty = none */
+    int64_t drift_count;
+    hfd_slice health; /* of a ready one: "Healthy", "Progressing", "Degraded" */
+    hfd_slice labels; /* JSON object, without the driver's own */
     hfd_slice cluster_id;
     int64_t created_us;
 };

@@ -2,6 +2,7 @@
 #include "driver/core/parts.h"
 
 #include "driver/base/foreign.h"
+#include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/outcome.h"
 #include "driver/core/preview.h"
@@ -322,7 +323,8 @@ static struct hfd_part_row part_row_of(hfd_slice guresid, const struct hfd_backe
                                  .kind = w->row.kind,
                                  .name = w->row.name,
                                  .generation = w->row.generation,
-                                 .pending = w->pending};
+                                 .pending = w->pending,
+                                 .aside = HFD_SLICE("")};
 }
 
 hfd_rc hfd_part_record(const struct hfd_ctx *c, hfd_slice guresid,
@@ -433,21 +435,39 @@ static const struct hfd_part *find_part(const struct hfd_parts *parts, enum hfd_
 
 /* ---- one part ---- */
 
+/* @param had  its part so far; NULL = it is adopted */
 static hfd_rc patch(const struct apply *a, const struct hfd_fleet_row *f,
-                    const struct hfd_input_part *want)
+                    const struct hfd_part_row *had, const struct hfd_input_part *want)
 {
+    const struct hfd_part_row none = {.kind = f->kind, .name = f->name, .aside = HFD_SLICE("")};
     const struct hfd_fleet_call fc = fleet_call(a);
-    const struct hfd_fleet_patch p = {
-        .target = {f->kind, f->owner_id, f->id}, .spec = want->spec, .labels = want->labels};
+    struct hfd_drift_wish wish = {want->spec, want->labels, .aside = HFD_SLICE("")};
+    struct hfd_fleet_patch p = {.target = {f->kind, f->owner_id, f->id}};
     struct hfd_backend_written w;
-    hfd_rc rc;
+    struct hfd_part_row part;
+    struct hfd_fleet_row row;
+    hfd_rc rc = HFD_OK;
 
-    if (a->preview != NULL)
-        return hfd_preview_patch(a->c, f->id, want, a->preview);
+    if (a->preview != NULL || (had != NULL && had->aside.len > 0)) {
+        const struct hfd_drift_part drifted = {had != NULL ? had : &none, &row, a->row->kind,
+                                               a->call->repair ? a->row->repairs : HFD_SLICE("")};
+
+        rc = hfd_fleet_row_get(a->c->tx, f->id, a->c->mem, &row, a->c->err);
+        if (rc == HFD_OK)
+            rc = hfd_drift_wish(a->c, &drifted, want, &wish);
+        if (rc != HFD_OK || a->preview != NULL)
+            return rc == HFD_OK ? hfd_preview_patch(a->c, &row, &wish, a->preview) : rc;
+    }
+    p.spec = wish.spec;
+    p.labels = wish.labels;
     rc = backend(a)->patch(a->c->tx, &fc, &p, &w, a->c->err);
     if (rc == HFD_OK)
         rc = hfd_report_row_spend(a->c->tx, f->id, a->c->err);
-    return rc == HFD_OK ? hfd_part_record(a->c, a->call->guresid, &w) : rc;
+    if (rc != HFD_OK)
+        return rc;
+    part = part_row_of(a->call->guresid, &w);
+    part.aside = wish.aside;
+    return hfd_part_row_put(a->c->tx, &part, a->c->err);
 }
 
 /* A new part is known without reading it: no adapter has reported on it. */
@@ -480,12 +500,14 @@ static hfd_rc fail_taken(const struct hfd_ctx *c, const struct wish *wish,
         HFD_SLICE_FMT(rc == HFD_OK ? part.guresid : HFD_SLICE("")));
 }
 
-/* An orphan has a root of its own. */
+/* An orphan has a root of its own. In its cluster there may be nodepools that no order has. */
 static hfd_rc adopt(const struct apply *a, const struct wish *wish, const struct hfd_fleet_row *f)
 {
     const hfd_rc rc = a->preview == NULL ? hfd_roots_leave(a->c->tx, a->c->err) : HFD_OK;
 
-    return rc == HFD_OK ? patch(a, f, wish->part) : rc;
+    a->row->drift = HFD_DRIFT_UNKNOWN;
+
+    return rc == HFD_OK ? patch(a, f, NULL, wish->part) : rc;
 }
 
 /* Another resource of HyperFleet has the name: adopts it if it is an orphan of ours. */
@@ -683,7 +705,7 @@ static hfd_rc keep_or_discard(struct apply *a, const struct wish *wish, const st
         return discard(a, p);
     }
     rc = check_name(a, wish, p->fleet.name);
-    return rc == HFD_OK ? patch(a, &p->fleet, wish->part) : rc;
+    return rc == HFD_OK ? patch(a, &p->fleet, &p->row, wish->part) : rc;
 }
 
 /* The cluster of a cluster resource: its own, an orphan, or a new one. */
@@ -775,7 +797,7 @@ static hfd_rc apply_nodepools(struct apply *a)
         const struct wish wish = {HFD_KIND_NODEPOOL, a->row->cluster_id, field, &in->nodepools[i]};
 
         (void)snprintf(field, sizeof(field), "driver.values.nodepools[%zu].name", i);
-        rc = p != NULL ? patch(a, &p->fleet, wish.part) : create(a, &wish, &f);
+        rc = p != NULL ? patch(a, &p->fleet, &p->row, wish.part) : create(a, &wish, &f);
     }
     return rc;
 }
@@ -866,7 +888,7 @@ static hfd_rc apply_single(struct apply *a)
                               "cluster, or a resource of another id",
                               HFD_SLICE_FMT(had->fleet.owner_id), HFD_SLICE_FMT(wish.owner_id));
     rc = check_name(a, &wish, had->fleet.name);
-    return rc == HFD_OK ? patch(a, &had->fleet, wish.part) : rc;
+    return rc == HFD_OK ? patch(a, &had->fleet, &had->row, wish.part) : rc;
 }
 
 /* ---- all of it ---- */

@@ -4,6 +4,7 @@
 #include "driver/base/check.h"
 #include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
+#include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "schemas/validate.h"
 #include "store/rows_fleet.h"
@@ -125,25 +126,22 @@ static hfd_rc compare_texts(struct differences *d, const char *name, hfd_slice w
     return rc;
 }
 
-hfd_rc hfd_preview_patch(const struct hfd_ctx *c, hfd_slice id, const struct hfd_input_part *want,
-                         struct hfd_preview *preview)
+hfd_rc hfd_preview_patch(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
+                         const struct hfd_drift_wish *want, struct hfd_preview *preview)
 {
     struct differences d = {.c = c};
     struct hfd_preview_part *p;
-    struct hfd_fleet_row row;
-    hfd_rc rc = hfd_fleet_row_get(c->tx, id, c->mem, &row, c->err);
+    hfd_rc rc;
 
-    if (rc != HFD_OK)
-        return rc;
     d.fields = hfd_arena_array(c->mem, HFD_PREVIEW_FIELDS_MAX, sizeof(*d.fields));
     if (d.fields == NULL)
         return fail_nomem(c);
-    rc = compare_texts(&d, "spec", row.spec, want->spec);
+    rc = compare_texts(&d, "spec", want->found_spec, want->spec);
     if (rc == HFD_OK)
-        rc = compare_texts(&d, "labels", row.labels, want->labels);
+        rc = compare_texts(&d, "labels", want->found_labels, want->labels);
     if (rc != HFD_OK || d.count == 0)
         return rc;
-    p = add(preview, row.kind, row.name, "update");
+    p = add(preview, row->kind, row->name, "update");
     if (p != NULL) {
         p->fields = d.fields;
         p->field_count = d.count;

@@ -16,6 +16,8 @@ struct hfd_preview_part {
     size_t field_count;
 };
 
+struct hfd_drift_wish;
+
 struct hfd_preview {
     struct hfd_preview_part *parts; /* in the order of the work */
     size_t count, room;
@@ -28,12 +30,12 @@ HFD_MUST_CHECK hfd_rc hfd_preview_init(const struct hfd_ctx *c, size_t room,
 void hfd_preview_note(struct hfd_preview *preview, enum hfd_kind kind, hfd_slice name,
                       const char *action);
 /**
- * Compares what HyperFleet has with what an input wants, and notes an update if they differ.
- * @param id  of the cluster or nodepool
- * @return HFD_OK, HFD_NOMEM, and as hfd_fleet_row_get
+ * Compares what HyperFleet has with what an order writes, and notes an update if they differ.
+ * @param row  of the cluster or nodepool
+ * @return HFD_OK, HFD_NOMEM
  */
-HFD_MUST_CHECK hfd_rc hfd_preview_patch(const struct hfd_ctx *c, hfd_slice id,
-                                        const struct hfd_input_part *want,
+HFD_MUST_CHECK hfd_rc hfd_preview_patch(const struct hfd_ctx *c, const struct hfd_fleet_row *row,
+                                        const struct hfd_drift_wish *want,
                                         struct hfd_preview *preview);
 
 #endif

@@ -5,6 +5,7 @@
 #include "driver/base/clock.h"
 #include "driver/base/foreign.h"
 #include "driver/base/trouble.h"
+#include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/history.h"
 #include "driver/core/input.h"
@@ -16,6 +17,7 @@
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
 #include "store/roots.h"
+#include "store/rows_overview.h"
 #include "store/rows_prefetch.h"
 #include "store/rows_resource.h"
 
@@ -134,8 +136,9 @@ static hfd_rc answer_put(const struct hfd_ctx *c, const struct hfd_resource_row 
 /* The decision tables are in life.c, the judgement is in outcome.c. */
 
 #define INCARNATION_BYTES 8
-#define BUSY_FIELD_MAX_BYTES 100 /* of a field that a 409 names */
-#define BUSY_WAITS_MAX_BYTES 250 /* of what is waited for, in a 409 */
+#define BUSY_FIELD_MAX_BYTES 100                     /* of a field that a 409 names */
+#define BUSY_WAITS_MAX_BYTES 250                     /* of what is waited for, in a 409 */
+#define REPAIR_MAX_BYTES ((size_t)128 * 1024 * 1024) /* memory of one */
 
 /* A path for another kind: 204 would let the orchestrator forget what still exists. */
 static hfd_rc fail_other_path(const struct hfd_resource_row *row, struct hfd_err *err)
@@ -304,7 +307,7 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
         return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
-        return answer_put(&c, &f.row, false, out);
+        return f.row.mendable ? HFD_OK : answer_put(&c, &f.row, false, out);
     case HFD_PUT_CONFLICT:
         return answer_busy(&c, call, &f.row, out);
     case HFD_PUT_CREATE:
@@ -388,9 +391,9 @@ static hfd_rc may_be_made(const struct hfd_ctx *c, const struct hfd_call *call,
 static hfd_rc admit(const struct hfd_ctx *c, const struct hfd_call *call,
                     const struct hfd_resource_row *was)
 {
-    const hfd_rc rc = may_be_made(c, call, was);
+    const hfd_rc rc = call->repair ? HFD_OK : may_be_made(c, call, was);
 
-    if (rc != HFD_OK || c->driver->hooks == NULL)
+    if (rc != HFD_OK || call->repair || c->driver->hooks == NULL)
         return rc;
     return hfd_order_secrets_keep(c, call->guresid, call->input->credentials);
 }
@@ -403,7 +406,7 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
     const bool rotated = !hfd_keyring_is_active(c->driver->ring, row->raw_digest);
     hfd_rc rc;
 
-    rc = set_digests(c, put->call, row);
+    rc = put->call->repair ? HFD_OK : set_digests(c, put->call, row);
     if (rc == HFD_OK && (put->new_cookie || rotated))
         rc = seal_cookie(c, parts, row);
     if (rc == HFD_OK)
@@ -471,6 +474,10 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
     struct hfd_instance before;
     hfd_rc rc;
 
+    if (!call->repair) {
+        row->repairs = HFD_SLICE("");
+        row->repair_us = 0;
+    }
     rc = check_type(row, call->input, c->err);
     if (rc == HFD_OK)
         rc = admit(c, call, row);
@@ -498,12 +505,15 @@ static hfd_rc put_change(const struct hfd_ctx *c, const struct hfd_call *call, b
 /*
  * HyperFleet may have changed since the cookie of a restored row was made. So the first PUT after a
  * restoration updates, even with the same input, unless it is a creation, which has seen no other.
+ * Drift is mended.
  */
 static enum hfd_put_action put_action(const struct hfd_resource_row *row, bool same)
 {
     const enum hfd_put_action action = hfd_life_put((enum hfd_state)row->state, same);
     const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
 
+    if (action == HFD_PUT_ANSWER && row->state == HFD_STATE_READY && row->mendable)
+        return HFD_PUT_UPDATE;
     return action == HFD_PUT_ANSWER && restored && row->state != HFD_STATE_CREATING ? HFD_PUT_UPDATE
                                                                                     : action;
 }
@@ -551,6 +561,67 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
     return hfd_fail(c->err, HFD_CORRUPT, "resource %.*s is in no known state",
                     HFD_SLICE_FMT(row->guresid));
 }
+
+/* ---- repair ---- */
+
+static hfd_rc repair(const struct hfd_ctx *c, hfd_slice guresid)
+{
+    struct hfd_call call = {.driver = c->driver,
+                            .now_us = c->now_us,
+                            .caller = HFD_SLICE(HFD_IDENTITY_SYSTEM),
+                            .guresid = guresid,
+                            .mem = c->mem,
+                            .repair = true};
+    struct hfd_answer_doc answer = {.answer = HFD_ANSWER_ABSENT};
+    struct hfd_resource_row row;
+    struct hfd_parts parts;
+    struct hfd_input input;
+    hfd_rc rc = hfd_resource_row_get(c->tx, guresid, c->mem, &row, c->err);
+
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    if (c->driver->drift != HFD_DRIFT_REPAIR ||
+        !(row.state == HFD_STATE_READY || row.state == HFD_STATE_FAILED)) {
+        row.repair_us = 0;
+        return hfd_resource_row_put(c->tx, &row, c->err);
+    }
+    rc = hfd_parts_load(c, guresid, &parts);
+    if (rc == HFD_OK)
+        rc = hfd_drift_order(c, &parts, &row, &input);
+    call.input = &input;
+    if (rc == HFD_OK)
+        rc = hfd_drift_note_repair(c, &parts, &row);
+    return rc == HFD_OK ? put_change(c, &call, true, &row, &answer) : rc;
+}
+
+hfd_rc hfd_resource_repair_due(const struct hfd_ctx *c, int64_t *next_us, size_t *count)
+{
+    struct hfd_due_list due;
+    hfd_rc rc = hfd_repair_row_list(c->tx, HFD_SETTLE_MAX, c->mem, &due, c->err);
+
+    *next_us = INT64_MAX;
+    *count = 0;
+    for (size_t i = 0; rc == HFD_OK && i < due.count; i++) {
+        struct hfd_fleet_changes changes;
+        struct hfd_ctx own = *c;
+        struct hfd_arena scratch;
+
+        if (due.rows[i].deadline_us > c->now_us) {
+            *next_us = due.rows[i].deadline_us;
+            break;
+        }
+        hfd_arena_init(&scratch, REPAIR_MAX_BYTES);
+        own.mem = &scratch;
+        changes = (struct hfd_fleet_changes){.mem = &scratch};
+        own.changes = &changes;
+        rc = repair(&own, due.rows[i].guresid);
+        hfd_arena_fini(&scratch);
+        (*count)++;
+    }
+    return rc;
+}
+
+/* ---- a PUT ---- */
 
 /* A writer goes on with a late resource: records that first. */
 static hfd_rc record_late(const struct hfd_ctx *c, struct hfd_found *f)

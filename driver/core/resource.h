@@ -59,6 +59,15 @@ struct hfd_validated {
 };
 
 /**
+ * Mends the drift of resources whose repair is due, at most HFD_SETTLE_MAX of them.
+ * @param next_us  the next one; INT64_MAX = there is none
+ * @param count    those that were mended
+ * Thread: writer.
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_repair_due(const struct hfd_ctx *c, int64_t *next_us,
+                                              size_t *count);
+
+/**
  * Says what a PUT of an input would do: does what hfd_resource_put does, without a cookie, up to
  * the first write. Thread: any reader.
  * @param call  guresid may be empty: a new resource whose GUResID is not known yet

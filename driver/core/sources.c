@@ -2,6 +2,7 @@
 #include "driver/core/sources.h"
 
 #include "driver/core/driver.h"
+#include "driver/core/drift.h"
 #include "driver/core/parts.h"
 #include "driver/health/document.h"
 #include "driver/status/status.h"
@@ -656,5 +657,9 @@ hfd_rc hfd_instance_ending(struct hfd_txn *tx, const struct hfd_fleet_call *call
 
     if (rc == HFD_NOT_FOUND)
         return end_own(&c, row, removed);
+    /* The order goes with the row, or with what others write into it. */
+    if (rc == HFD_OK && !part.leaving &&
+        (removed ? c.driver->drift == HFD_DRIFT_REPAIR : call->by_others))
+        rc = hfd_drift_keep(&c, &part, row);
     return rc == HFD_OK && removed ? end_part(&c, &part, row) : rc;
 }

@@ -5,6 +5,7 @@
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
 #include "driver/base/trace.h"
+#include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/history.h"
 #include "driver/core/output.h"
@@ -302,6 +303,42 @@ static hfd_rc resource_note_health(const struct hfd_ctx *c, const struct hfd_out
     return rc == HFD_OK ? log_after_commit(c, row, main, &l) : rc;
 }
 
+/* ---- drift ---- */
+
+/* Tells what is new about the drift of a ready resource, in history and log. */
+static hfd_rc note_drift(const struct hfd_ctx *c, const struct hfd_drift_news *news,
+                         const struct hfd_part *main, struct hfd_resource_row *row)
+{
+    struct line l = {.level = HFD_LOG_INFO, .message = "resource mended", .op = "none"};
+    struct hfd_history_entry h = {
+        .from = (enum hfd_state)row->state,
+        .at_us = c->now_us,
+        .generation = main != NULL ? main->view.generation : 0,
+        .text = news->text,
+    };
+    hfd_rc rc = HFD_OK;
+
+    if (news->what != NULL) {
+        h.what = hfd_slice_of(news->what);
+        rc = add_entry(c, row, &h);
+        if (news->text.len > 0) {
+            l.level = HFD_LOG_WARN;
+            l.message = "resource drifted";
+            l.code = "drift";
+            l.reason_len = copy_text(news->text, l.reason, sizeof(l.reason));
+        }
+        if (rc == HFD_OK)
+            rc = log_after_commit(c, row, main, &l);
+    }
+    if (rc != HFD_OK || news->gave_up.len == 0)
+        return rc;
+    l.level = HFD_LOG_WARN;
+    l.message = "drift is not mended any more";
+    l.code = "drift";
+    l.reason_len = copy_text(news->gave_up, l.reason, sizeof(l.reason));
+    return log_after_commit(c, row, main, &l);
+}
+
 /* ---- the invariant ---- */
 
 static const char *operation_invariant(const struct hfd_resource_row *row)
@@ -502,9 +539,26 @@ static hfd_rc build_output(const struct hfd_ctx *c, const struct hfd_parts *part
     return move->message.p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "build an output");
 }
 
+/* Notes drift and health of a row that was judged ready; of one that failed, when it is repaired.
+ */
+static hfd_rc note_judged(const struct hfd_ctx *c, const struct hfd_parts *parts,
+                          const struct hfd_outcome *o, const struct hfd_drift_news *news,
+                          struct hfd_resource_row *row)
+{
+    hfd_rc rc;
+
+    if (row->state == HFD_STATE_FAILED)
+        return hfd_drift_judge_gone(c, parts, row);
+    if (row->state != HFD_STATE_READY)
+        return HFD_OK;
+    rc = note_drift(c, news, hfd_parts_main(parts), row);
+    return rc == HFD_OK ? resource_note_health(c, o, hfd_parts_main(parts), row) : rc;
+}
+
 hfd_rc hfd_judge_row(const struct hfd_ctx *c, const struct hfd_parts *parts,
                      struct hfd_resource_row *row)
 {
+    struct hfd_drift_news news = {.what = NULL};
     struct hfd_outcome o;
     struct hfd_move move;
     hfd_rc rc;
@@ -517,15 +571,16 @@ hfd_rc hfd_judge_row(const struct hfd_ctx *c, const struct hfd_parts *parts,
         return rc;
     move = move_to(c, row, &o);
     move.main = hfd_parts_main(parts);
-    if (move.to == HFD_STATE_READY)
-        rc = build_output(c, parts, &o, row, &move);
+    if (move.to == HFD_STATE_READY) {
+        rc = hfd_drift_judge(c, parts, row, &news);
+        if (rc == HFD_OK)
+            rc = build_output(c, parts, &o, row, &move);
+    }
     if (rc == HFD_OK && (int)move.to != row->state)
         rc = hfd_resource_move(c, row, &move);
     if (rc == HFD_OK)
         rc = hfd_judge_waits(c, parts, row);
-    return rc == HFD_OK && row->state == HFD_STATE_READY
-               ? resource_note_health(c, &o, move.main, row)
-               : rc;
+    return rc == HFD_OK ? note_judged(c, parts, &o, &news, row) : rc;
 }
 
 /* ---- observer ---- */
@@ -537,7 +592,9 @@ static bool row_equal(const struct hfd_resource_row *a, const struct hfd_resourc
     return a->state == b->state && a->updated_us == b->updated_us &&
            hfd_slice_eq(a->output, b->output) && hfd_slice_eq(a->secrets, b->secrets) &&
            hfd_slice_eq(a->op_milestones, b->op_milestones) &&
-           hfd_slice_eq(a->op_waits, b->op_waits) && hfd_slice_eq(a->cause, b->cause);
+           hfd_slice_eq(a->op_waits, b->op_waits) && hfd_slice_eq(a->cause, b->cause) &&
+           hfd_slice_eq(a->drift, b->drift) && a->drift_count == b->drift_count &&
+           hfd_slice_eq(a->repairs, b->repairs) && a->repair_us == b->repair_us;
 }
 
 hfd_rc hfd_resource_forget(const struct hfd_ctx *c, const struct hfd_resource_row *row)
@@ -550,13 +607,15 @@ hfd_rc hfd_resource_forget(const struct hfd_ctx *c, const struct hfd_resource_ro
     return rc == HFD_OK ? hfd_backend_forget(c->driver->backend_ops, c->tx, &s, c->err) : rc;
 }
 
-/* Judges one resource anew. */
-static hfd_rc observe_row(const struct hfd_ctx *c, struct hfd_resource_row *row)
+/* Judges one resource anew. @param stranger  a nodepool that is none of its parts has changed */
+static hfd_rc observe_row(const struct hfd_ctx *c, bool stranger, struct hfd_resource_row *row)
 {
     const struct hfd_resource_row before = *row;
     struct hfd_parts parts;
     hfd_rc rc;
 
+    if (stranger && row->drift.len == 0)
+        row->drift = HFD_DRIFT_UNKNOWN;
     rc = hfd_parts_load(c, row->guresid, &parts);
     if (rc == HFD_OK)
         rc = hfd_judge_row(c, &parts, row);
@@ -568,30 +627,34 @@ static hfd_rc observe_row(const struct hfd_ctx *c, struct hfd_resource_row *row)
                                           : hfd_resource_row_put(c->tx, row, c->err);
 }
 
-/*
- * The resource that a change belongs to; empty = none. A part that was leaving is no part any more
- * once it is removed.
- */
-static hfd_rc find_owner(const struct hfd_ctx *c, const struct hfd_fleet_change *change,
-                         hfd_slice *guresid)
-{
-    struct hfd_part_row part;
-    hfd_rc rc = hfd_part_row_by_fleet(c->tx, change->id, c->mem, &part, c->err);
-
-    *guresid = HFD_SLICE("");
-    if (rc != HFD_OK)
-        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    *guresid = part.guresid;
-    return change->removed && part.leaving
-               ? hfd_part_row_delete(c->tx, part.guresid, part.fleet_id, c->err)
-               : HFD_OK;
-}
-
 /* One of the changes, and the resource that it belongs to. */
 struct affected {
     const struct hfd_fleet_change *change;
     hfd_slice guresid; /* empty = none */
+    bool stranger;     /* it is about a nodepool in the resource's cluster that is no part */
 };
+
+/*
+ * Finds the resource that a change belongs to. A part that was leaving is no part any more once it
+ * is removed.
+ */
+static hfd_rc find_owner(const struct hfd_ctx *c, struct affected *a)
+{
+    const struct hfd_fleet_change *change = a->change;
+    struct hfd_part_row part;
+    hfd_rc rc = hfd_part_row_by_fleet(c->tx, change->id, c->mem, &part, c->err);
+
+    a->guresid = HFD_SLICE("");
+    a->stranger = rc == HFD_NOT_FOUND && change->owner_id.len > 0 && !change->reported;
+    if (a->stranger)
+        rc = hfd_part_row_by_fleet(c->tx, change->owner_id, c->mem, &part, c->err);
+    if (rc != HFD_OK)
+        return rc == HFD_NOT_FOUND ? HFD_OK : rc;
+    a->guresid = part.guresid;
+    return change->removed && part.leaving && !a->stranger
+               ? hfd_part_row_delete(c->tx, part.guresid, part.fleet_id, c->err)
+               : HFD_OK;
+}
 
 /*
  * Only a ready resource needs no reports without news. The state of any other depends on the time
@@ -607,7 +670,7 @@ static hfd_rc observe_one(const struct hfd_ctx *c, const struct affected *a)
     if (a->guresid.len > 0)
         rc = hfd_resource_row_get(c->tx, a->guresid, c->mem, &row, c->err);
     if (rc == HFD_OK && row.state != HFD_STATE_FAILED) {
-        rc = observe_row(c, &row);
+        rc = observe_row(c, a->stranger && row.state != HFD_STATE_DELETING, &row);
         idle = row.state == HFD_STATE_READY;
     }
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)
@@ -630,11 +693,13 @@ static hfd_rc observe_apart(const struct hfd_ctx *c, const struct affected *a)
     return rc;
 }
 
-static bool is_last_of_its_resource(const struct affected *all, size_t count, size_t at)
+static bool is_last_of_its_resource(struct affected *all, size_t count, size_t at)
 {
     for (size_t i = at + 1; i < count; i++)
-        if (all[at].guresid.len > 0 && hfd_slice_eq(all[i].guresid, all[at].guresid))
+        if (all[at].guresid.len > 0 && hfd_slice_eq(all[i].guresid, all[at].guresid)) {
+            all[i].stranger = all[i].stranger || all[at].stranger;
             return false;
+        }
     return true;
 }
 
@@ -652,7 +717,7 @@ hfd_rc hfd_resource_observe_others(const struct hfd_ctx *c, hfd_slice guresid)
         return hfd_fail_nomem(c->err, "observe changes in HyperFleet");
     for (size_t i = 0; rc == HFD_OK && i < changes->count; i++) {
         all[count].change = &changes->items[i];
-        rc = find_owner(c, all[count].change, &all[count].guresid);
+        rc = find_owner(c, &all[count]);
         if (guresid.len == 0 || !hfd_slice_eq(all[count].guresid, guresid))
             count++;
     }

@@ -63,8 +63,11 @@ void hfd_event_format(struct hfd_buf *b, const struct hfd_due_row *row)
 void hfd_event_format_state(struct hfd_buf *b, const struct hfd_feed_entry *entry)
 {
     const struct hfd_history_row *row = &entry->row;
-    const char *state =
-        hfd_slice_is(row->what, "degraded") ? "degraded" : hfd_state_name(hfd_state_known(row->to));
+    const char *state = hfd_slice_is(row->what, "degraded")  ? "degraded"
+                        : hfd_slice_is(row->what, "drifted") ? "drifted"
+                        : hfd_slice_is(row->what, "mended")
+                            ? "mended"
+                            : hfd_state_name(hfd_state_known(row->to));
     char id[HFD_EVENT_ID_LEN + 1];
 
     hfd_event_id(&(struct hfd_event_key){row->id, row->seq, row->at_us}, id);

@@ -54,7 +54,8 @@ hfd_rc hfd_fleet_note_change(const struct hfd_fleet_call *call,
     item = &c->items[c->count];
     *item = *change;
     item->id = hfd_arena_dup(c->mem, change->id);
-    if (item->id.p == NULL)
+    item->owner_id = hfd_arena_dup(c->mem, change->owner_id);
+    if (item->id.p == NULL || item->owner_id.p == NULL)
         return hfd_fail_nomem(err, "list changes in HyperFleet");
     c->count++;
     return HFD_OK;
@@ -253,7 +254,8 @@ static hfd_rc fleet_action_removed(const struct hfd_fleet_work *w, const struct 
 
 static hfd_rc note_changed(const struct hfd_fleet_work *w, const struct hfd_fleet_row *row)
 {
-    return hfd_fleet_note_change(w->call, &(struct hfd_fleet_change){.id = row->id}, w->err);
+    return hfd_fleet_note_change(
+        w->call, &(struct hfd_fleet_change){.id = row->id, .owner_id = row->owner_id}, w->err);
 }
 
 void hfd_fleet_href(struct hfd_buf *b, const struct hfd_fleet_row *row)
@@ -685,7 +687,10 @@ hfd_rc hfd_fleet_create(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     if (rc == HFD_CONFLICT)
         return hfd_fail_field(err, HFD_CONFLICT, "name", "This %s already exists",
                               hfd_kind_name(in->kind));
-    return rc == HFD_OK ? hfd_fleet_update_keys(&w, out, HFD_SLICE_NONE, NULL, &conditions) : rc;
+    if (rc == HFD_OK)
+        rc = hfd_fleet_update_keys(&w, out, HFD_SLICE_NONE, NULL, &conditions);
+    return rc == HFD_OK && call->by_others && in->kind == HFD_KIND_NODEPOOL ? note_changed(&w, out)
+                                                                            : rc;
 }
 
 hfd_rc hfd_fleet_end(struct hfd_txn *tx, const struct hfd_fleet_call *call,
@@ -833,8 +838,11 @@ static hfd_rc remove_row(const struct hfd_fleet_work *w, const struct hfd_fleet_
     if (rc == HFD_OK)
         rc = fleet_action_removed(w, row);
     return rc == HFD_OK
-               ? hfd_fleet_note_change(
-                     w->call, &(struct hfd_fleet_change){.id = row->id, .removed = true}, w->err)
+               ? hfd_fleet_note_change(w->call,
+                                       &(struct hfd_fleet_change){.id = row->id,
+                                                                  .owner_id = row->owner_id,
+                                                                  .removed = true},
+                                       w->err)
                : rc;
 }
 

@@ -32,6 +32,7 @@ struct hfd_fleet_call;
 /** A cluster or nodepool whose conditions, generation or existence changed. */
 struct hfd_fleet_change {
     hfd_slice id;
+    hfd_slice owner_id; /* the cluster of a nodepool; may be empty for a report */
     bool removed;
     bool reported;         /* by a report alone: hfd_fleet_set_observer_idle applies */
     int64_t observer_idle; /* as in its row */
@@ -162,7 +163,7 @@ struct hfd_fleet_create {
 };
 
 /**
- * Creates a cluster or nodepool. This is no change for call->changes.
+ * Creates a cluster or nodepool. This is a change for call->changes if others make a nodepool.
  * @return HFD_OK, HFD_CONFLICT (the name is taken), HFD_NOT_FOUND (no such owner), HFD_DELETING
  * (the owner is being deleted), HFD_INVALID (others gave it a label of the driver)
  */

@@ -360,7 +360,7 @@ static void add_labels(struct hfd_buf *b, const json_t *labels, const char *firs
 
 /* The filters of the list. */
 struct list {
-    bool failed, stuck, degraded;
+    bool failed, stuck, degraded, drift;
     const char *type, *search, *order, *who, *reason;
     struct hfd_flag_list labels, states;
 };
@@ -387,6 +387,7 @@ static void write_path(const struct list *l, const char *trouble, const char *af
     add_parameter(b, "who", l->who);
     add_parameter(b, "reason", l->reason);
     add_parameter(b, "order", l->order);
+    add_parameter(b, "drift", l->drift ? "true" : NULL);
     add_parameter(b, "after", after);
     hfd_buf_addc(b, '\0');
 }
@@ -563,6 +564,8 @@ enum hfd_exit hfd_cmd_list(int argc, const char **argv)
         {"--stuck", NULL, HFD_FLAG_SWITCH, &l.stuck, NULL, "only those under way for far too long"},
         {"--degraded", NULL, HFD_FLAG_SWITCH, &l.degraded, NULL,
          "only those that are ready and do not work as wanted; two of these three: both"},
+        {"--drift", NULL, HFD_FLAG_SWITCH, &l.drift, NULL,
+         "only those that are ready and not as they were ordered"},
         {"--who", NULL, HFD_FLAG_TEXT, &l.who, "ADAPTER", "only those that this adapter holds up"},
         {"--reason", NULL, HFD_FLAG_TEXT, &l.reason, "REASON",
          "only those with this reason, as QuotaExceeded"},
@@ -579,8 +582,7 @@ enum hfd_exit hfd_cmd_list(int argc, const char **argv)
         .name = "list",
         .usage = "list [FLAGS]",
         .examples = "Examples:\n  hyperfleet-driver list --failed --stuck --label app=shop\n"
-                    "  hyperfleet-driver list --who hypershift --reason QuotaExceeded\n"
-                    "  hyperfleet-driver list --search shop -o name\n",
+                    "  hyperfleet-driver list --who hypershift --reason QuotaExceeded\n",
         .own = own,
         .own_count = sizeof(own) / sizeof(own[0]),
         .has_wide = true};

@@ -113,6 +113,11 @@ hfd_rc hfd_serve_driver_init(struct hfd_driver *d, struct hfd_settings *s,
         .rng = &hfd_rng_system,
         .terminal_reasons = s->terminal_reasons.items,
         .terminal_reason_count = s->terminal_reasons.count,
+        .drift = hfd_slice_is(s->drift, "ignore")   ? HFD_DRIFT_IGNORE
+                 : hfd_slice_is(s->drift, "repair") ? HFD_DRIFT_REPAIR
+                                                    : HFD_DRIFT_REPORT,
+        .drift_ignore = s->drift_ignore.items,
+        .drift_ignore_count = s->drift_ignore.count,
         .output_values = values,
         .output_value_count = s->output_values.count,
         .output_secrets = secrets,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define SHARED_FLAGS (HFD_CLI_TARGET_FLAG_COUNT + 4)
-#define FLAGS_MAX 20
+#define FLAGS_MAX 21
 
 /* ---- the arguments ---- */
 

@@ -589,7 +589,12 @@ static hfd_rc txn_create(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_fleet_command *cmd = arg;
 
-    return hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
+    struct hfd_fleet_changes changes;
+    hfd_rc rc;
+
+    note_changes(cmd, &changes);
+    rc = hfd_fleet_create(tx, &cmd->call, &cmd->in.create, &cmd->row, err);
+    return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
 static hfd_rc read_create(hfd_slice body, struct hfd_fleet_command *cmd,

@@ -107,6 +107,7 @@ static void add_item(struct hfd_buf *b, const struct hfd_overview_item *i)
     add_text(b, "code", i->code);
     add_bool(b, "stuck", i->stuck);
     add_text(b, "health", i->health);
+    add_number(b, "drift_count", i->drift_count);
     add_json(b, "labels", i->labels);
     add_text(b, "cluster_id", i->cluster_id);
 }
@@ -267,6 +268,7 @@ static void detail_format(struct hfd_buf *b, const struct hfd_detail *d)
     else
         hfd_buf_lit(b, "null");
     add_json(b, "input", d->is_there ? d->input : HFD_SLICE("null"));
+    add_json(b, "drift", d->item.drift_count > 0 ? d->item.drift : HFD_SLICE("[]"));
     add_order(b, d);
     hfd_buf_lit(b, ",\"parts\":[");
     for (size_t i = 0; i < d->parts.count; i++) {
@@ -392,9 +394,9 @@ static const struct param list_params[] = {
     {"state", true, take_state, 0},           {"type", false, take_text, AT(type)},
     {"search", false, take_text, AT(search)}, {"label", true, take_label, 0},
     {"stuck", false, take_bool, AT(stuck)},   {"degraded", false, take_bool, AT(degraded)},
-    {"who", false, take_text, AT(who)},       {"reason", false, take_text, AT(reason)},
-    {"order", false, take_order, 0},          {"size", false, take_size, AT(size)},
-    {"after", false, take_list_after, 0},
+    {"drift", false, take_bool, AT(drifted)}, {"who", false, take_text, AT(who)},
+    {"reason", false, take_text, AT(reason)}, {"order", false, take_order, 0},
+    {"size", false, take_size, AT(size)},     {"after", false, take_list_after, 0},
 };
 #undef AT
 
@@ -466,9 +468,9 @@ static hfd_rc read_all(struct reading *r, hfd_slice rest, const struct params *k
 hfd_rc hfd_overview_query_read(hfd_slice query, struct hfd_arena *mem,
                                struct hfd_overview_query *out, struct hfd_err *err)
 {
-    static const struct params known = {
-        list_params, sizeof(list_params) / sizeof(list_params[0]),
-        "it takes state, type, search, label, stuck, degraded, who, reason, order, size and after"};
+    static const struct params known = {list_params, sizeof(list_params) / sizeof(list_params[0]),
+                                        "it takes state, type, search, label, stuck, degraded, "
+                                        "drift, who, reason, order, size and after"};
     struct reading r = {.mem = mem, .err = err, .out = out};
     hfd_rc rc;
 

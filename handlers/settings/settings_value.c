@@ -197,6 +197,24 @@ static bool is_format(hfd_slice s)
     return hfd_slice_is(s, "auto") || hfd_slice_is(s, "json") || hfd_slice_is(s, "text");
 }
 
+static bool is_drift(hfd_slice s)
+{
+    return hfd_slice_is(s, "report") || hfd_slice_is(s, "repair") || hfd_slice_is(s, "ignore");
+}
+
+/* True for a path to a field of a spec or to a label. */
+static bool is_part_path(hfd_slice s)
+{
+    static const char *const starts[] = {"cluster.spec.", "cluster.labels.", "nodepool.spec.",
+                                         "nodepool.labels."};
+    bool known = false;
+
+    for (size_t k = 0; k < sizeof(starts) / sizeof(starts[0]); k++)
+        known =
+            known || (s.len > strlen(starts[k]) && hfd_slice_starts(s, hfd_slice_of(starts[k])));
+    return known && s.p[s.len - 1] != '.' && memmem(s.p, s.len, "..", 2) == NULL;
+}
+
 static bool is_vocabulary(hfd_slice s)
 {
     return hfd_slice_is(s, "ready") || hfd_slice_is(s, "reconciled") || hfd_slice_is(s, "both");
@@ -379,6 +397,8 @@ CHECK_(adapter, {is_adapter_name, "adapter names of lower-case letters, digits a
 CHECK_(type, {has_no_slash, "types without the part in front of /", NULL},
        {is_type, "types of 3 or more lower-case letters, digits and - between them", NULL});
 CHECK_(dotted_path, {is_dotted_path, "dotted paths below cluster, nodepools, nodepool, cluster_id or cluster_guresid: cluster.spec.region", NULL});
+CHECK_(drift, {is_drift, "report, repair or ignore", NULL});
+CHECK_(part_path, {is_part_path, "fields as nodepool.spec.replicas, below cluster or nodepool and spec or labels", NULL});
 CHECK_(format, {is_format, "auto, json or text", NULL});
 CHECK_(conditions, {is_vocabulary, "ready, reconciled or both", NULL});
 CHECK_(header, HEADER_);

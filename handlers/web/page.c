@@ -151,6 +151,7 @@ static hfd_slice happened(hfd_slice what)
         {"retry", "tried again"},       {"ready", "ready"},           {"failed", "FAILED"},
         {"delete", "deletion ordered"}, {"adopted", "adopted"},       {"degraded", "DEGRADED"},
         {"recovered", "recovered"},     {"deleted", "removed"},       {"removed", "removed"},
+        {"drifted", "DRIFTED"},         {"mended", "mended"},
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -197,6 +198,7 @@ static void counts(struct hfd_html *h, const struct hfd_web_page *p)
     count_of(h, n[HFD_STATE_FAILED] > 0 ? "FAILED" : "failed", "state=failed", n[HFD_STATE_FAILED]);
     count_of(h, "stuck", "stuck=true", p->list.stuck_count);
     count_of(h, "degraded", "degraded=true", p->list.degraded_count);
+    count_of(h, "drifted", "drift=true", p->drifted);
     hfd_html_add(h, HFD_HTML("</ul>"));
 }
 
@@ -754,6 +756,7 @@ static void summary(struct hfd_html *h, const struct hfd_detail *d)
     time_row(h, "Due", i->deadline_us);
     text_row(h, "Type", i->type);
     text_row(h, "Health", i->health);
+    text_row(h, "Drift", i->drift);
     text_row(h, "Labels", i->labels);
     text_row(h, "Ordered by", d->created_by);
     text_row(h, "Changed by", d->updated_by);

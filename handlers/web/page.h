@@ -37,6 +37,7 @@ struct hfd_web_page {
     struct hfd_adapters_seen adapters;
     struct hfd_replicas_seen replicas; /* of a shared store; with SQLite there are none */
     struct hfd_trends trends;
+    int64_t drifted;         /* resources that are not as they were ordered */
     struct hfd_feed history; /* the newest first, of the last 24 hours */
 
     /* The page of a resource. */

@@ -5,6 +5,7 @@
 #include "handlers/http/exchange.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/web/page.h"
+#include "store/rows_overview.h"
 #include "store/rows_resource.h"
 
 /* ---- what a page shows, in one snapshot, by the query functions of driver/core; thread: reader
@@ -89,6 +90,8 @@ static hfd_rc read_home(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         rc = hfd_adapters_read(&c, true, &p->adapters);
     if (rc == HFD_OK)
         rc = hfd_trends_read(&c, &p->trends);
+    if (rc == HFD_OK)
+        rc = hfd_drifted_row_count(tx, &p->drifted, err);
     if (rc == HFD_OK && p->app->keeper != NULL)
         rc = hfd_replicas_read(tx, p->now_us, p->mem, &p->replicas, err);
     return rc == HFD_OK ? read_history(&c, p) : rc;

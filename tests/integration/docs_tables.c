@@ -73,7 +73,8 @@ static void print_decisions(void)
         printf(" %s |", get_text(hfd_life_get((enum hfd_state)s, true)));
     printf("\n| PUT, same input |");
     for (int s = 0; s < HFD_STATE_COUNT; s++)
-        printf(" %s |", put_text((enum hfd_state)s, true));
+        printf(" %s%s |", put_text((enum hfd_state)s, true),
+               s == HFD_STATE_READY ? "; 202: update, if it drifted" : "");
     printf("\n| PUT, other input |");
     for (int s = 0; s < HFD_STATE_COUNT; s++)
         printf(" %s |", put_text((enum hfd_state)s, false));

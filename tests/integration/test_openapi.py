@@ -601,6 +601,14 @@ class OpenApi(Case):
         self.assertEqual([c["who"] for c in causes], ["validation"])
         page = self.call("listResources", 200, query={"size": 1}).json
         self.call("listResources", 200, query={"size": 1, "after": page["next"]})
+        drifted = guresid("drift")
+        self.put(drifted, cluster_input(spec={"a": 1, "b": 2}))
+        cluster = self.fleet.cluster_of(drifted)
+        self.fleet.make_ready(cluster)
+        self.client.patch(cluster["href"], {"spec": {"a": 3}})
+        self.call("getResource", 200, GUResID=drifted)
+        self.assertEqual(len(self.call("getResourceDetail", 200, GUResID=drifted).json["drift"]), 2)
+        self.call("listResources", 200, query={"drift": "true"})
         self.call("listResources", 400, query={"order": "odd"})
         self.call("getResourceDetail", 200, GUResID=gid)
         self.call("getResourceDetail", 404, GUResID="none")
@@ -670,6 +678,7 @@ class OpenApi(Case):
         never |= {("Health", "remote")} | {pair for pair in self.members_of_answers()
                                            if pair[0] == "RemoteHealth"}
         # tests/contract/test_orphans.py does
+        never |= {("DriftedField", "repair")}  # test_drift does
         never |= {("Manifest", "location"), ("Manifest", "data")}  # test_manifests sees them
         never |= {("OrphanList", "checked_time"), ("OrphanList", "message")}
         unseen = set(self.members_of_answers()) - self.schemas.seen - never

@@ -37,8 +37,8 @@ class Overview(Case):
         item, = self.ask("/resources?search=" + self.mark).json["items"]
         self.assertEqual(set(item), {"id", "type", "name", "state", "operation", "since",
                                      "estimated_completion_time", "deadline", "message", "who",
-                                     "reason", "words", "code", "stuck", "health", "labels",
-                                     "cluster_id"})
+                                     "reason", "words", "code", "stuck", "health", "drift_count",
+                                     "labels", "cluster_id"})
         self.assertEqual((item["id"], item["name"], item["state"], item["operation"]),
                          (gid, gid, "creating", "create"))
         self.assertEqual(item["labels"], {"team": self.mark, "app": "shop"})

@@ -28,6 +28,7 @@ ELSEWHERE = {
         "remote HyperFleet refuses the credentials; check remote.token_file and remote.cert_file",
         "the remote is not a HyperFleet; check the URL in backend"],
     "driver/base/check.c": ["assertion failed", "internal invariant broken"],
+    "driver/core/transition.c": ["resource drifted", "drift is not mended any more"],
     "driver/fleet/aggregate.c": ["adapter %s reports and is not required"],
     "handlers/http/exchange.c": ["request"],
     "store/sqlite/db_sqlite.c": ["sqlite"],

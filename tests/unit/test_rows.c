@@ -868,7 +868,86 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
     assert_slice(a->op_plan, b->op_plan);
     assert_slice(a->cause, b->cause);
     assert_slice(a->trace, b->trace);
+    assert_slice(a->drift, b->drift);
+    assert_int_equal(a->drift_count, b->drift_count);
+    assert_true(a->mendable == b->mendable);
+    assert_slice(a->repairs, b->repairs);
+    assert_int_equal(a->repair_us, b->repair_us);
 }
+
+/* Two rows of one resource. */
+static const struct hfd_resource_row resource_rows[] = {
+    {31,
+     S("g"),
+     S("org/t"),
+     HFD_KIND_CLUSTER,
+     1,
+     S("i1"),
+     32,
+     S("c1"),
+     S("d\0d"),
+     S("r\0r"),
+     S("k1"),
+     1,
+     2,
+     3,
+     S("RES-104"),
+     S("m1"),
+     S("{}"),
+     S("s\0s"),
+     4,
+     5,
+     true,
+     1,
+     2,
+     S("c/dns=5"),
+     S("c/dns=7"),
+     S("waits for dns"),
+     S("1/2"),
+     34,
+     S("dns NoZone"),
+     S("00-t"),
+     S("[1]"),
+     36,
+     true,
+     S("{}"),
+     37},
+    {31,
+     S("g"),
+     S("org/u"),
+     HFD_KIND_NODEPOOL,
+     2,
+     S("i2"),
+     33,
+     S("c2"),
+     S("e"),
+     S("q"),
+     S("k2"),
+     6,
+     7,
+     8,
+     S(""),
+     S(""),
+     S("{\"a\":1}"),
+     HFD_SLICE_NONE,
+     9,
+     10,
+     false,
+     2,
+     3,
+     S(""),
+     S(""),
+     S(""),
+     S(""),
+     35,
+     S(""),
+     S(""),
+     S(""),
+     0,
+     false,
+     S(""),
+     0},
+};
 
 /*
  * A driver resource comes back whole; putting it again replaces every column; it goes with its
@@ -877,74 +956,12 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
 static void resource_row_is_replaced_whole(void **state)
 {
     struct fixture *fx = *state;
-    const struct hfd_resource_row rows[] = {
-        {31,
-         S("g"),
-         S("org/t"),
-         HFD_KIND_CLUSTER,
-         1,
-         S("i1"),
-         32,
-         S("c1"),
-         S("d\0d"),
-         S("r\0r"),
-         S("k1"),
-         1,
-         2,
-         3,
-         S("RES-104"),
-         S("m1"),
-         S("{}"),
-         S("s\0s"),
-         4,
-         5,
-         true,
-         1,
-         2,
-         S("c/dns=5"),
-         S("c/dns=7"),
-         S("waits for dns"),
-         S("1/2"),
-         34,
-         S("dns NoZone"),
-         S("00-t")},
-        {31,
-         S("g"),
-         S("org/u"),
-         HFD_KIND_NODEPOOL,
-         2,
-         S("i2"),
-         33,
-         S("c2"),
-         S("e"),
-         S("q"),
-         S("k2"),
-         6,
-         7,
-         8,
-         S(""),
-         S(""),
-         S("{\"a\":1}"),
-         HFD_SLICE_NONE,
-         9,
-         10,
-         false,
-         2,
-         3,
-         S(""),
-         S(""),
-         S(""),
-         S(""),
-         35,
-         S(""),
-         S("")},
-    };
     struct hfd_resource_row got;
 
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(hfd_resource_row_put(&fx->tx, &rows[i], NULL), HFD_OK);
+        assert_int_equal(hfd_resource_row_put(&fx->tx, &resource_rows[i], NULL), HFD_OK);
         assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_OK);
-        assert_resource_equal(&got, &rows[i]);
+        assert_resource_equal(&got, &resource_rows[i]);
     }
     assert_null(got.secrets.p);
     for (size_t i = 0; i < 2; i++) {
@@ -954,7 +971,8 @@ static void resource_row_is_replaced_whole(void **state)
                                           S("n"),
                                           1,
                                           false,
-                                          false};
+                                          false,
+                                          S("")};
 
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
@@ -1429,7 +1447,8 @@ static void parts_come_cluster_first(void **state)
                                      hfd_slice_of(puts[i].name),
                                      puts[i].generation,
                                      i == 1,
-                                     i == 2};
+                                     i == 2,
+                                     S("")};
         assert_int_equal(hfd_part_row_put(&fx->tx, &part, NULL), HFD_OK);
     }
     assert_int_equal(hfd_part_row_list(&fx->tx, S("g"), &fx->mem, &list, NULL), HFD_OK);
@@ -1455,7 +1474,7 @@ static void a_part_has_one_owner(void **state)
 
     for (size_t i = 0; i < 2 && rc == HFD_OK; i++) {
         const struct hfd_part_row part = {
-            i == 0 ? S("g") : S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false};
+            i == 0 ? S("g") : S("h"), S("f"), HFD_KIND_CLUSTER, S("n"), 1, false, false, S("")};
 
         rc = hfd_part_row_put(&fx->tx, &part, &fx->err);
     }
@@ -1704,8 +1723,9 @@ static const struct summed {
 } summed[] = {
     {"fleet", "'c1' of table 'fleet'", "seq due_seq trace"},
     {"report", "'c1/dns' of table 'report'", ""},
-    {"resource", "'g1' of table 'resource'", "cause trace"},
-    {"part", "'g1/c1' of table 'part'", ""},
+    {"resource", "'g1' of table 'resource'",
+     "cause trace drift drift_count mendable repairs repair_us"},
+    {"part", "'g1/c1' of table 'part'", "aside"},
 };
 #define SUMMED (sizeof(summed) / sizeof(summed[0]))
 

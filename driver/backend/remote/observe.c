@@ -7,12 +7,14 @@
 #include "driver/backend/remote/wire.h"
 #include "driver/backend/remote/work.h"
 #include "driver/base/check.h"
+#include "driver/base/jsonx.h"
 #include "driver/base/log.h"
 #include "driver/fleet/report.h"
 #include "store/rows_fleet.h"
 
 /* While a remote may only lag behind, an earlier generation is not believed. */
 #define BEHIND_US (15 * HFD_US_PER_S)
+#define ASIDE_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
 /* Has the driver core observe a part that was just written. */
 static hfd_rc run_observer(struct hfd_take *t, const struct hfd_fleet_row *row, bool removed,
@@ -184,6 +186,57 @@ static bool is_behind_for_good(struct hfd_take *t)
     return t->now_us - *since_us >= BEHIND_US;
 }
 
+/* The aside of a part: the order that it has, and what the remote has. doc: NULL = the same. */
+static hfd_rc make_aside(struct hfd_take *t, const struct hfd_pass_part *part,
+                         const struct hfd_wire_resource *doc, hfd_slice *out, struct hfd_err *err)
+{
+    const json_t *ordered;
+    json_t *was = NULL;
+    struct hfd_buf b;
+    hfd_rc rc = part->row.aside.len > 0 ? hfd_json_parse(part->row.aside, &was, err) : HFD_OK;
+
+    if (rc != HFD_OK)
+        return rc;
+    ordered = json_object_get(was, "ordered");
+    hfd_buf_init(&b, ASIDE_MAX_BYTES);
+    if (doc != NULL)
+        hfd_buf_addf(&b, "{\"found\":{\"labels\":%.*s,\"spec\":%.*s}", HFD_SLICE_FMT(doc->labels),
+                     HFD_SLICE_FMT(doc->spec));
+    if (ordered != NULL) {
+        hfd_buf_add(&b, doc != NULL ? HFD_SLICE(",\"ordered\":") : HFD_SLICE("{\"ordered\":"));
+        hfd_json_dump_for_store(&b, ordered);
+    }
+    if (b.len > 0)
+        hfd_buf_addc(&b, '}');
+    json_decref(was);
+    rc = hfd_buf_to_arena(&b, t->mem, out, err);
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/*
+ * Keeps in the part what others made of it: hfd_part_row.aside. A form that the remote gave to
+ * our own last change has its generation, and is taken for the order.
+ */
+static hfd_rc note_found(struct hfd_take *t, struct hfd_pass_part *part,
+                         const struct hfd_wire_resource *doc, bool *changed, struct hfd_err *err)
+{
+    const bool differs = !part->row.pending && !doc->deleting &&
+                         doc->generation > part->row.generation &&
+                         !hfd_observe_equal(part, doc->spec, doc->labels);
+    hfd_slice aside;
+    hfd_rc rc;
+
+    if (!differs && part->row.aside.len == 0)
+        return HFD_OK;
+    rc = make_aside(t, part, differs ? doc : NULL, &aside, err);
+    if (rc != HFD_OK || hfd_slice_eq(aside, part->row.aside))
+        return rc;
+    *changed = true;
+    part->row.aside = aside;
+    return put_part(t, part, err);
+}
+
 hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
                             const struct hfd_wire_resource *doc, struct hfd_err *err)
 {
@@ -191,7 +244,7 @@ hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
                                        .deleting = doc->deleting,
                                        .spec = doc->spec,
                                        .labels = doc->labels};
-    bool cleared = false;
+    bool cleared = false; /* or its drift has changed */
     hfd_rc rc = HFD_OK;
 
     if (is_stale(part, doc)) {
@@ -210,6 +263,8 @@ hfd_rc hfd_observe_document(struct hfd_take *t, struct hfd_pass_part *part,
         part->row.generation = doc->generation;
         rc = put_part(t, part, err);
     }
+    if (rc == HFD_OK)
+        rc = note_found(t, part, doc, &cleared, err);
     if (rc == HFD_OK && (cleared || t->m->reports.all || differs(&part->fleet, doc)))
         rc = hold(t, part, doc, cleared, err);
     return rc;

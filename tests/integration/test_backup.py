@@ -200,7 +200,6 @@ class BackUp(Folders):
                              (2, (self.file, "--ops-url", "nonsense")),
                              (2, (self.file, "--ops-url", "http://127.0.0.1:1", "--data", "x")),
                              (69, (self.file, "--ops-url", "http://127.0.0.1:1")),
-                             (69, (self.file, "--data", self.folder("nobody"))),
                              (1, (self.file, "--ops-url",
                                   "http://127.0.0.1:%d" % self.server.port)),
                              (73, (os.path.join(self.scratch, "no", "folder"), "--data",
@@ -209,6 +208,9 @@ class BackUp(Folders):
             done = run("backup", *args)
             self.assertEqual(done.returncode, status, (args, done.stderr))
             self.assertTrue(done.stderr.startswith("hyperfleet-driver backup: "), done.stderr)
+        done = run("backup", self.file, "--data", self.folder("nobody"),
+                   env={"HFD_OPS_LISTEN": "127.0.0.1:1"})
+        self.assertEqual(done.returncode, 69, done.stderr)
         with open(self.file, "rb") as f:
             self.assertEqual(f.read(), before)
         done = run("backup", self.file, "--ops-url", "http://127.0.0.1:%d/" % self.server.ops_port)

@@ -175,7 +175,9 @@ class Client(Base):
     def test_another_order_is_in_the_way(self):
         """409 says in which field the order differs; --wait waits for the end, and orders again."""
         other = self.file("other.json", json.loads(json.dumps(ORDER).replace('"a"', '"b"')))
-        with Server("--demo=1") as server:
+        with Server("--adapters-required-cluster", "validation",
+                    "--adapters-required-nodepool", "validation") as server, \
+                contextlib.closing(HttpClient(server)) as client:
             self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
             gid = self.run_it("apply", self.order, "-o", "name").stdout.strip()
             differs = r"409: another order is being created since ..:..Z; this one differs in " \
@@ -184,10 +186,20 @@ class Client(Base):
                 self.assertRegex(self.run_it("apply", other, *flag, want=1).stderr, differs)
             ran = self.run_it("apply", other, "--wait", "--timeout=100ms", want=75)
             self.assertIn("is still under way", ran.stderr)
-            ran = self.run_it("apply", other, "--wait")
-            self.assertRegex(ran.stderr, differs)
-            self.assertIn("waits for that, and orders again", ran.stderr)
-            self.assertEqual(json.loads(ran.stdout)["id"], gid)
+            ran = subprocess.Popen([program(), "apply", other, "--wait"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=clean_env(self.env), text=True)
+            self.addCleanup(ran.kill)
+            eventually(lambda: self.waits(server) == 1, "it waits")
+
+            def ended():
+                Fleet(client, ("validation",), ("validation",)).ready(gid)
+                return ran.poll() is not None
+            eventually(ended, "it ends")
+            out, err = ran.communicate()
+            self.assertEqual(ran.returncode, 0, err)
+            self.assertRegex(err, differs)
+            self.assertIn("waits for that, and orders again", err)
+            self.assertEqual(json.loads(out)["id"], gid)
             self.assertEqual(json.loads(self.run_it("apply", other, "--dry-run").stdout)["action"],
                              "none")
 

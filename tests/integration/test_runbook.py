@@ -13,7 +13,7 @@ from lib import Client, Server, clean_env, program
 
 RUNBOOK, METRICS = "handlers/docs/runbook.md", "handlers/docs/metrics.md"
 # Rows about lines of level info.
-INFORMS = {"credentials are valid again", "kubeconfig read again",
+INFORMS = {"credentials are valid again", "resource mended", "kubeconfig read again",
            "HyperShift adapter: the management cluster is watched again"}
 ALERTS, DASHBOARD = "docker/prometheus/alerts.yaml", "docker/grafana/hyperfleet-driver.json"
 CASES = "docker/prometheus/tests.yaml"

@@ -194,7 +194,10 @@ static hfd_rc adopt_all(const struct hfd_ctx *c, hfd_slice guresid,
     bool ours;
     hfd_rc rc = hfd_parts_find_orphan(c, guresid, target, &w.row, &ours);
 
-    return rc == HFD_OK && ours ? hfd_part_record(c, guresid, &w) : rc;
+    if (rc != HFD_OK || !ours)
+        return rc;
+    rc = hfd_part_record(c, guresid, &w);
+    return rc == HFD_OK ? hfd_part_adopted(c, &w.row) : rc;
 }
 
 static hfd_rc adopt_parts(const struct hfd_ctx *c, const struct hfd_call *call,

@@ -335,6 +335,14 @@ hfd_rc hfd_part_record(const struct hfd_ctx *c, hfd_slice guresid,
     return hfd_part_row_put(c->tx, &part, c->err);
 }
 
+hfd_rc hfd_part_adopted(const struct hfd_ctx *c, const struct hfd_fleet_row *row)
+{
+    const struct hfd_fleet_call call = hfd_ctx_fleet_call(c, HFD_SLICE_NONE);
+    const struct hfd_fleet_change change = {.id = row->owner_id};
+
+    return row->owner_id.len > 0 ? hfd_fleet_note_change(&call, &change, c->err) : HFD_OK;
+}
+
 hfd_rc hfd_parts_schedule(const struct hfd_ctx *c, hfd_slice guresid, enum hfd_backend_goal goal)
 {
     const struct hfd_backend_subject s = hfd_ctx_subject(c, guresid);
@@ -503,10 +511,11 @@ static hfd_rc fail_taken(const struct hfd_ctx *c, const struct wish *wish,
 /* An orphan has a root of its own. In its cluster there may be nodepools that no order has. */
 static hfd_rc adopt(const struct apply *a, const struct wish *wish, const struct hfd_fleet_row *f)
 {
-    const hfd_rc rc = a->preview == NULL ? hfd_roots_leave(a->c->tx, a->c->err) : HFD_OK;
+    hfd_rc rc = a->preview == NULL ? hfd_roots_leave(a->c->tx, a->c->err) : HFD_OK;
 
     a->row->drift = HFD_DRIFT_UNKNOWN;
-
+    if (rc == HFD_OK && a->preview == NULL)
+        rc = hfd_part_adopted(a->c, f);
     return rc == HFD_OK ? patch(a, f, NULL, wish->part) : rc;
 }
 

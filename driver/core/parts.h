@@ -70,6 +70,12 @@ HFD_MUST_CHECK hfd_rc hfd_parts_find_orphan(const struct hfd_ctx *c, hfd_slice g
                                             const struct hfd_fleet_target *target,
                                             struct hfd_fleet_row *out, bool *yes);
 
+/**
+ * A nodepool became a part: the resource of its cluster, which may have told it as a stranger, is
+ * judged again with c->changes.
+ */
+HFD_MUST_CHECK hfd_rc hfd_part_adopted(const struct hfd_ctx *c, const struct hfd_fleet_row *row);
+
 /** Has what was written carried out. Call it once per transaction, after the last write. */
 HFD_MUST_CHECK hfd_rc hfd_parts_schedule(const struct hfd_ctx *c, hfd_slice guresid,
                                          enum hfd_backend_goal goal);

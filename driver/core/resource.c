@@ -214,12 +214,16 @@ static hfd_rc lookup_or_restore(const struct hfd_ctx *c, const struct hfd_call *
 hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call,
                                  struct hfd_answer_doc *out, struct hfd_err *err)
 {
-    const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
+    struct hfd_fleet_changes changes = {.mem = call->mem};
+    struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     struct hfd_found f;
     hfd_rc rc;
 
+    c.changes = &changes;
     *out = (struct hfd_answer_doc){.answer = HFD_ANSWER_ABSENT, .decided = true};
     rc = lookup_or_restore(&c, call, &f);
+    if (rc == HFD_OK)
+        rc = hfd_resource_observe_others(&c, call->guresid);
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row))
         return rc;
     return answer_row(&c, &f.row, out);
@@ -403,7 +407,8 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
                         struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
     const struct hfd_parts *parts = &put->now.parts;
-    const bool rotated = !hfd_keyring_is_active(c->driver->ring, row->raw_digest);
+    const bool rotated =
+        !put->call->repair && !hfd_keyring_is_active(c->driver->ring, row->raw_digest);
     hfd_rc rc;
 
     rc = put->call->repair ? HFD_OK : set_digests(c, put->call, row);

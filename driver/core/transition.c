@@ -612,15 +612,17 @@ static hfd_rc observe_row(const struct hfd_ctx *c, bool stranger, struct hfd_res
 {
     const struct hfd_resource_row before = *row;
     struct hfd_parts parts;
-    hfd_rc rc;
+    hfd_rc rc = HFD_OK;
 
-    if (stranger && row->drift.len == 0)
+    if (stranger && row->drift.len == 0 && row->state != HFD_STATE_DELETING)
         row->drift = HFD_DRIFT_UNKNOWN;
-    rc = hfd_parts_load(c, row->guresid, &parts);
-    if (rc == HFD_OK)
-        rc = hfd_judge_row(c, &parts, row);
-    if (rc == HFD_OK)
-        rc = hfd_past_follow(c, &parts, row);
+    if (row->state != HFD_STATE_FAILED) { /* a failure lasts until a PUT or DELETE */
+        rc = hfd_parts_load(c, row->guresid, &parts);
+        if (rc == HFD_OK)
+            rc = hfd_judge_row(c, &parts, row);
+        if (rc == HFD_OK)
+            rc = hfd_past_follow(c, &parts, row);
+    }
     if (rc != HFD_OK || row_equal(row, &before))
         return rc;
     return row->state == HFD_STATE_ABSENT ? hfd_resource_forget(c, row)
@@ -669,8 +671,8 @@ static hfd_rc observe_one(const struct hfd_ctx *c, const struct affected *a)
 
     if (a->guresid.len > 0)
         rc = hfd_resource_row_get(c->tx, a->guresid, c->mem, &row, c->err);
-    if (rc == HFD_OK && row.state != HFD_STATE_FAILED) {
-        rc = observe_row(c, a->stranger && row.state != HFD_STATE_DELETING, &row);
+    if (rc == HFD_OK) {
+        rc = observe_row(c, a->stranger, &row);
         idle = row.state == HFD_STATE_READY;
     }
     if (rc != HFD_OK && rc != HFD_NOT_FOUND)

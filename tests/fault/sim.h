@@ -19,6 +19,7 @@
  * - machine: power cut at any disk call, I/O errors once and for ever, full disk, restart, clock
  *   jumps of up to an hour both ways.
  * - timer: it looks for deadlines that have passed, whether or not a call has seen them.
+ * - repair: in some runs the timer mends drift.
  * - operator: a new key in the ring, at any moment. With a restart other deadlines and estimates,
  *   and other required adapters.
  *
@@ -36,6 +37,8 @@
  * - A8: A DELETE with the cookie of an ended life may be 204 beside a new life: it changes nothing.
  * - D1: The timer fails each creation and update whose deadline has passed, with RES-105. It
  * changes nothing else, and names the next deadline (T).
+ * - W1: A ready resource tells a field as drifted if and only if it differs from the last accepted
+ *   order, and each nodepool that strangers made in its cluster. Not of a restored one.
  * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between
  *   two transactions nothing changes.
  * - H2: A resource becomes ready when all its parts are Ready at the generation that was written,
@@ -108,6 +111,7 @@
 #define SIM_JOBS 12     /* calls under way */
 #define SIM_COOKIE 1024 /* bytes of the cookies here */
 #define SIM_KEYS 2
+#define SIM_SPECS 8 /* that strangers write */
 
 /** A driver resource as one transaction sees it. */
 struct sim_res {
@@ -120,6 +124,7 @@ struct sim_res {
     char cluster_id[32];
     uint64_t parts; /* hash of ids and of what is leaving */
     size_t part_count;
+    bool mendable; /* the same PUT has drift to mend */
 };
 
 struct sim_view {
@@ -133,6 +138,7 @@ enum sim_what {
     SIM_REPORT,
     SIM_STRANGER,
     SIM_TIMER,
+    SIM_REPAIR,
     SIM_WHATS
 };
 
@@ -182,8 +188,11 @@ struct sim_job {
     char id[32];
     char name[32];
     int label;
+    int spec; /* of a patch */
     /* TIMER */
     struct hfd_settled settled;
+    /* REPAIR */
+    size_t repaired;
     /* what the transaction saw */
     hfd_rc inner;
     struct sim_view before, after;
@@ -193,7 +202,7 @@ struct sim_job {
 /** The events of this run; shares are of 256. */
 struct sim_mix {
     unsigned crash, io, stranger, jump, forged, lost, garbage, terminal, unavailable, silent, stale,
-        late, keys, settings, timer;
+        late, keys, settings, timer, repair;
 };
 
 /** A HyperFleet resource that was seen. */
@@ -201,12 +210,14 @@ struct sim_seen {
     char id[32];
     int64_t generation;
     bool deleting, gone, strange;
-    int label; /* of a strange one: whose label it carries */
+    bool alien; /* a nodepool that a stranger made, without a label of ours */
+    int label;  /* of a strange one: whose label it carries */
 };
 
 struct sim {
     uint64_t seed;
     bool verbose;
+    bool changes;   /* --changes: most events are changes behind the driver's back */
     uint64_t trace; /* hash of all that happened */
     unsigned step;
     struct test_rng plan;   /* what happens */
@@ -251,6 +262,7 @@ struct sim_tally {
     unsigned answers[SIM_WHATS][HFD_ANSWER_ABSENT + 1];
     unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept,
         unknown_lost, keys, settings, timed_out;
+    unsigned patches, drifted, several, aliens, repairs;
 };
 extern struct sim_tally sim_tally;
 

@@ -48,7 +48,14 @@ void sim_begin(struct sim *s)
         .keys = share(s, 48),
         .settings = share(s, 200),
         .timer = share(s, 200),
+        .repair = share(s, 128),
     };
+    if (s->changes) {
+        s->mix.stranger = 256;
+        s->mix.crash /= 16;
+        s->mix.io /= 8;
+        s->mix.silent = s->mix.unavailable = s->mix.terminal = 0;
+    }
 }
 
 /* ---- time ---- */
@@ -318,10 +325,13 @@ static void stranger(struct sim *s)
     struct sim_job *j;
     struct sim_message at;
 
-    if (s->seen_count + 16 > SIM_IDS || !sim_chance(s, s->mix.stranger))
+    if (!sim_chance(s, s->mix.stranger) || (s->seen_count + 16 > SIM_IDS && !s->changes))
         return;
     j = sim_job_new(s, SIM_STRANGER);
     j->act = (enum sim_act)sim_below(s, SIM_ACTS);
+    if (s->changes && (s->seen_count + 16 > SIM_IDS || sim_below(s, 16) != 0))
+        j->act = SIM_PATCH;
+    j->spec = (int)sim_below(s, SIM_SPECS);
     j->label = (int)sim_below(s, SIM_WHO);
     if (j->act == SIM_MAKE_CLUSTER && !pick(s, 0, true, &at))
         at.id[0] = '\0';
@@ -344,6 +354,29 @@ static void stranger(struct sim *s)
 static void look_at_deadlines(struct sim *s)
 {
     sim_submit(s, sim_job_new(s, SIM_TIMER));
+    if (s->mix.repair > 0)
+        sim_submit(s, sim_job_new(s, SIM_REPAIR));
+}
+
+/* All adapters report on all resources, as they should. */
+static void adapters_work(struct sim *s)
+{
+    struct sim_message m;
+    char last[32] = "";
+
+    for (unsigned nth = 0; pick(s, nth, false, &m) && strcmp(m.id, last) != 0; nth++) {
+        (void)snprintf(last, sizeof(last), "%s", m.id);
+        m.observed_us = s->clock.wall_us;
+        m.available = m.finalized ? HFD_STATUS_FALSE : HFD_STATUS_TRUE;
+        for (int k = 0; k < (m.kind == HFD_KIND_CLUSTER ? 2 : 1); k++) {
+            struct sim_job *j = sim_job_new(s, SIM_REPORT);
+
+            m.adapter = k == 0 ? "validation" : "dns";
+            j->message = m;
+            sim_submit(s, j);
+        }
+    }
+    sim_commit(s, false);
 }
 
 /* ---- the first phase ---- */
@@ -358,7 +391,12 @@ void sim_event(struct sim *s)
 
     s->step++;
     some_time(s);
-    events[sim_below(s, sizeof(events) / sizeof(events[0]))](s);
+    if (s->changes && sim_below(s, 3) != 0)
+        stranger(s);
+    else
+        events[sim_below(s, sizeof(events) / sizeof(events[0]))](s);
+    if (s->changes && sim_below(s, 16) == 0)
+        adapters_work(s);
     if (sim_chance(s, s->mix.timer))
         look_at_deadlines(s);
     if (sim_below(s, 3) == 0)
@@ -392,27 +430,6 @@ static bool strangers_leave(struct sim *s)
     }
     sim_commit(s, false);
     return any;
-}
-
-/* All adapters report on all resources, as they should. */
-static void adapters_work(struct sim *s)
-{
-    struct sim_message m;
-    char last[32] = "";
-
-    for (unsigned nth = 0; pick(s, nth, false, &m) && strcmp(m.id, last) != 0; nth++) {
-        (void)snprintf(last, sizeof(last), "%s", m.id);
-        m.observed_us = s->clock.wall_us;
-        m.available = m.finalized ? HFD_STATUS_FALSE : HFD_STATUS_TRUE;
-        for (int k = 0; k < (m.kind == HFD_KIND_CLUSTER ? 2 : 1); k++) {
-            struct sim_job *j = sim_job_new(s, SIM_REPORT);
-
-            m.adapter = k == 0 ? "validation" : "dns";
-            j->message = m;
-            sim_submit(s, j);
-        }
-    }
-    sim_commit(s, false);
 }
 
 /*

@@ -1,4 +1,5 @@
-/* Runs seeds: sim [--first N] [--count N] [--seed N] [--steps N] [--twice N]. See sim.h. */
+/* Runs seeds: sim [--first N] [--count N] [--seed N] [--steps N] [--twice N] [--changes]. See
+ * sim.h. */
 #include "tests/fault/sim.h"
 
 #include <getopt.h>
@@ -20,6 +21,7 @@
 struct sim_tally sim_tally;
 
 static const char *program;
+static bool changes;    /* --changes */
 static char again[512]; /* how to see this run again */
 
 /* Also from a signal handler. */
@@ -65,8 +67,9 @@ static void name_run(uint64_t seed, unsigned steps)
 {
     char more[32] = "";
 
+    (void)snprintf(more, sizeof(more), "%s", changes ? " --changes" : "");
     if (steps != STEPS)
-        (void)snprintf(more, sizeof(more), " --steps %u", steps);
+        (void)snprintf(more + strlen(more), sizeof(more) - strlen(more), " --steps %u", steps);
     (void)snprintf(again, sizeof(again), "again: %s --seed %llu%s\n", program,
                    (unsigned long long)seed, more);
 }
@@ -81,6 +84,7 @@ static uint64_t run(uint64_t seed, unsigned steps, bool verbose, unsigned *crash
     name_run(seed, steps);
     s->seed = seed;
     s->verbose = verbose;
+    s->changes = changes;
     sim_begin(s);
     sim_open(s);
     for (unsigned i = 0; i < steps; i++)
@@ -143,7 +147,10 @@ static bool all_met(void)
                  "new keys %u, new settings %u, deadlines seen by the timer %u\n",
                  t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys,
                  t->settings, t->timed_out);
-    return all;
+    (void)printf("changes of specs by strangers %u; seen after a commit: drifted fields %u, "
+                 "resources with several %u, nodepools that no order has %u; repairs %u\n",
+                 t->patches, t->drifted, t->several, t->aliens, t->repairs);
+    return all && t->patches && t->drifted && t->several && t->aliens && t->repairs;
 }
 
 static void on_abort(int number)
@@ -167,9 +174,13 @@ static unsigned long long number(const char *text)
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"first", required_argument, NULL, 'f'}, {"count", required_argument, NULL, 'n'},
-        {"seed", required_argument, NULL, 's'},  {"steps", required_argument, NULL, 't'},
-        {"twice", required_argument, NULL, 'w'}, {NULL, 0, NULL, 0},
+        {"first", required_argument, NULL, 'f'},
+        {"count", required_argument, NULL, 'n'},
+        {"seed", required_argument, NULL, 's'},
+        {"steps", required_argument, NULL, 't'},
+        {"twice", required_argument, NULL, 'w'},
+        {"changes", no_argument, NULL, 'c'},
+        {NULL, 0, NULL, 0},
     };
     unsigned long long first = 1, count = 2000, steps = STEPS, twice = 5;
     bool verbose = false;
@@ -185,6 +196,8 @@ int main(int argc, char **argv)
             count = number(optarg);
         else if (c == 't')
             steps = number(optarg);
+        else if (c == 'c')
+            changes = true;
         else if (c == 'w')
             twice = number(optarg);
         else if (c == 's') {

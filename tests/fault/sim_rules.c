@@ -80,9 +80,10 @@ static hfd_rc check_invariants(struct hfd_txn *tx, struct sim *s, struct hfd_are
 static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem,
                         struct sim_view *out, struct hfd_err *err)
 {
-    static const char sql[] = "SELECT guresid, state, digest, op_started_us, op_deadline_us, "
-                              "incarnation, cookie, fail_code, fail_message,"
-                              " cluster_id, raw_digest = digest FROM resource ORDER BY guresid";
+    static const char sql[] =
+        "SELECT guresid, state, digest, op_started_us, op_deadline_us, "
+        "incarnation, cookie, fail_code, fail_message,"
+        " cluster_id, raw_digest = digest, mendable FROM resource ORDER BY guresid";
     struct hfd_stmt *st;
     hfd_rc rc = hfd_db_prepare(tx->db, sql, &st, err);
 
@@ -100,6 +101,7 @@ static hfd_rc look_rows(struct hfd_txn *tx, struct sim *s, struct hfd_arena *mem
         r->fail = hash_slice(3, hfd_stmt_col_text(st, 8, mem));
         copy_text(r->cluster_id, sizeof(r->cluster_id), hfd_stmt_col_text(st, 9, mem));
         r->restored = hfd_stmt_col_i64(st, 10) != 0;
+        r->mendable = hfd_stmt_col_i64(st, 11) != 0;
     }
     hfd_stmt_done(st);
     return rc == HFD_OK ? check_invariants(tx, s, mem, err) : rc;
@@ -131,7 +133,7 @@ static bool equal(const struct sim_res *a, const struct sim_res *b)
            a->started_us == b->started_us && a->deadline_us == b->deadline_us &&
            a->incarnation == b->incarnation && a->cookie == b->cookie && a->fail == b->fail &&
            strcmp(a->code, b->code) == 0 && strcmp(a->cluster_id, b->cluster_id) == 0 &&
-           a->parts == b->parts && a->part_count == b->part_count;
+           a->parts == b->parts && a->part_count == b->part_count && a->mendable == b->mendable;
 }
 
 bool sim_equal(const struct sim_view *a, const struct sim_view *b)
@@ -257,6 +259,12 @@ static const unsigned by_news[HFD_STATE_COUNT] = {
     [HFD_STATE_DELETING] = TO(ABSENT),
 };
 
+/* Where the repair of drift may lead. */
+static const unsigned by_repair[HFD_STATE_COUNT] = {
+    [HFD_STATE_READY] = TO(UPDATING) | TO(READY),
+    [HFD_STATE_FAILED] = TO(CREATING) | TO(UPDATING) | TO(READY),
+};
+
 /*
  * A call with a cookie, and no row: it may bring a lost resource back, as it stands in HyperFleet.
  */
@@ -274,6 +282,8 @@ static bool arrow_exists(const struct sim_job *j, int who)
         return true;
     if (j->what == SIM_TIMER)
         return b->state == HFD_STATE_FAILED && sim_settled(a, j->now_us) == HFD_STATE_FAILED;
+    if (j->what == SIM_REPAIR)
+        return (by_repair[a->state] & to) != 0;
     if (j->what == SIM_STRANGER && j->act == SIM_FORGET && who == j->label)
         return b->state == HFD_STATE_ABSENT;
     if (who == j->who && restores(j)) /* any state that its parts are in */
@@ -362,6 +372,8 @@ static bool changed_cookie_rightly(const struct sim_job *j, int who)
 
     if (b->state == HFD_STATE_ABSENT || (j->who == who && restores(j)))
         return true;
+    if (j->what == SIM_REPAIR) /* a nodepool that was removed was made again */
+        return a->parts != b->parts;
     return j->what == SIM_PUT && j->who == who &&
            (a->incarnation != b->incarnation || a->body != b->body || a->parts != b->parts ||
             s->driver.ring == s->rings[SIM_KEYS - 1]);
@@ -405,7 +417,7 @@ static bool idle(const struct sim_job *j)
     if (state == HFD_STATE_DELETING || state == HFD_STATE_CREATING)
         return true;
     return a->body == j->body && !a->restored &&
-           (state == HFD_STATE_READY || state == HFD_STATE_UPDATING);
+           ((state == HFD_STATE_READY && !a->mendable) || state == HFD_STATE_UPDATING);
 }
 
 /* D1 */
@@ -510,6 +522,8 @@ static unsigned allowed(const struct sim_res *found, enum sim_what what, int bod
 
     if (what == SIM_PUT && found->restored) /* the same or not: what is known of it may be old */
         return allowed_put(state, true) | allowed_put(state, false);
+    if (what == SIM_PUT && state == HFD_STATE_READY && body == found->body && found->mendable)
+        return 1u << HFD_ANSWER_HINT;
     if (what == SIM_PUT)
         return allowed_put(state, body == found->body);
     if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a
@@ -739,12 +753,14 @@ static void rule_spec(struct sim *s, size_t who, const char *id, hfd_slice spec,
                                                   "{\"v\":3}"};
     const struct sim_res *r = &s->now.res[who];
     const char *want;
+    char same[16]; /* in another form */
 
     if (r->body < 0 || r->restored || r->state == HFD_STATE_DELETING ||
         (!cluster && who != SIM_POOL))
         return;
     want = cluster ? clusters[r->body] : pools[r->body];
-    if (!hfd_slice_is(spec, want))
+    (void)snprintf(same, sizeof(same), "%.*s.0}", (int)strlen(want) - 1, want);
+    if (!hfd_slice_is(spec, want) && !hfd_slice_is(spec, same))
         sim_fail(s, "S6", "%s of %s has the spec %.*s, and the last PUT said %s", id,
                  sim_names[who], HFD_SLICE_FMT(spec), want);
 }
@@ -770,6 +786,110 @@ static void rule_fleet_row(struct sim *s, struct hfd_stmt *st, bool *found)
     if (owner.len > 0 && deleted_us == 0 && hfd_stmt_col_i64(st, 4) == generation)
         rule_spec(s, whose(s, owner), id.p, hfd_stmt_col_text(st, 5, &s->mem),
                   hfd_stmt_col_i64(st, 6) == HFD_KIND_CLUSTER);
+}
+
+/* ---- W1 ---- */
+
+static const char drift_sql[] =
+    "SELECT r.guresid, f.id, f.kind, f.name, f.spec, r.drift, r.drift_count, r.kind, "
+    "p.guresid IS NOT NULL FROM resource r JOIN fleet f ON f.id IN (SELECT fleet_id FROM part "
+    "WHERE guresid = r.guresid AND leaving = 0) OR (r.kind = 1 AND f.owner_id = r.cluster_id AND "
+    "f.id NOT IN (SELECT fleet_id FROM part)) LEFT JOIN part p ON p.fleet_id = f.id WHERE "
+    "r.state = 3 AND f.deleted_us = 0 ORDER BY r.guresid, f.id";
+
+/* The `v` that an order wants of a part. */
+static int ordered_v(const struct sim_res *r, int who, bool cluster, hfd_slice name)
+{
+    static const int clusters[SIM_BODIES] = {0, 1, 1, 3};
+
+    if (who == SIM_POOL)
+        return r->body;
+    if (cluster)
+        return clusters[r->body];
+    return hfd_slice_is(name, "np-a") ? 0 : r->body == 1 ? 1 : 2;
+}
+
+/* True if a spec has this `v`, as an integer or with a point. */
+static bool has_v(hfd_slice spec, int v)
+{
+    char forms[3][16];
+
+    (void)snprintf(forms[0], sizeof(forms[0]), "\"v\":%d}", v);
+    (void)snprintf(forms[1], sizeof(forms[1]), "\"v\":%d,", v);
+    (void)snprintf(forms[2], sizeof(forms[2]), "\"v\":%d.0}", v);
+    for (size_t i = 0; i < 3; i++)
+        if (slice_has(spec, forms[i]))
+            return true;
+    return false;
+}
+
+/* Of one resource: what it should tell, at least and at most. */
+struct told {
+    size_t who;
+    int64_t least, most, count;
+};
+
+static void check_told(struct sim *s, const struct told *t)
+{
+    if (t->who == SIM_WHO)
+        return;
+    if (t->count < t->least || t->count > t->most)
+        sim_fail(s, "W1", "%s counts %lld drifted fields; %lld to %lld are", sim_names[t->who],
+                 (long long)t->count, (long long)t->least, (long long)t->most);
+    sim_tally.several += t->count > 1;
+}
+
+static void rule_drift_row(struct sim *s, struct hfd_stmt *st, struct told *t)
+{
+    const size_t who = whose(s, hfd_stmt_col_text(st, 0, &s->mem));
+    const hfd_slice id = hfd_stmt_col_text(st, 1, &s->mem),
+                    name = hfd_stmt_col_text(st, 3, &s->mem),
+                    spec = hfd_stmt_col_text(st, 4, &s->mem),
+                    drift = hfd_stmt_col_text(st, 5, &s->mem);
+    const bool cluster = hfd_stmt_col_i64(st, 2) == HFD_KIND_CLUSTER,
+               own = hfd_stmt_col_i64(st, 2) == hfd_stmt_col_i64(st, 7),
+               part = hfd_stmt_col_i64(st, 8) != 0;
+    const struct sim_res *r = &s->now.res[who];
+    char field[64];
+    bool differs, told;
+
+    if (r->restored || r->body < 0)
+        return;
+    if (t->who != who) {
+        check_told(s, t);
+        *t = (struct told){.who = who, .count = hfd_stmt_col_i64(st, 6)};
+    }
+    (void)snprintf(field, sizeof(field), "\"field\":\"%s%.*s%s%s\"",
+                   cluster ? "cluster"
+                   : own   ? "nodepool"
+                           : "nodepools[",
+                   own ? 0 : (int)name.len, name.p, own ? "" : "]", part ? ".spec.v" : "");
+    told = slice_has(drift, field);
+    if (!part && !seen(s, id.p)->alien) { /* with our label, or an orphan: it may be told */
+        t->most++;
+        return;
+    }
+    differs = !part || !has_v(spec, ordered_v(r, (int)who, cluster, name));
+    t->least += differs;
+    t->most += differs;
+    sim_tally.aliens += !part;
+    sim_tally.drifted += part && differs;
+    if (differs != told)
+        sim_fail(s, "W1", "%s of %s has the spec %.*s and is %stold: %.*s", id.p, sim_names[who],
+                 HFD_SLICE_FMT(spec), told ? "" : "not ", HFD_SLICE_FMT(drift));
+}
+
+static hfd_rc rule_drift(struct hfd_txn *tx, struct sim *s, struct hfd_err *err)
+{
+    struct told t = {.who = SIM_WHO};
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(tx->db, drift_sql, &st, err);
+
+    while (next_row(st, &rc, err))
+        rule_drift_row(s, st, &t);
+    hfd_stmt_done(st);
+    check_told(s, &t);
+    return rc;
 }
 
 static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
@@ -800,7 +920,7 @@ static hfd_rc txn_committed(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_stmt_done(st);
     for (size_t i = 0; rc == HFD_OK && i < s->seen_count; i++)
         s->seen[i].gone = s->seen[i].gone || !found[i];
-    return rc;
+    return rc == HFD_OK ? rule_drift(tx, s, err) : rc;
 }
 
 void sim_rules_committed(struct sim *s)
@@ -946,6 +1066,8 @@ void sim_rules_strange(struct sim *s, const struct sim_job *j)
     if (j->what == SIM_STRANGER && j->inner == HFD_OK &&
         (j->act == SIM_MAKE_CLUSTER || j->act == SIM_MAKE_POOL))
         sim_rules_orphan(s, hfd_slice_of(j->id), j->label);
+    if (j->what == SIM_STRANGER && j->inner == HFD_OK && j->act == SIM_MAKE_POOL)
+        seen(s, j->id)->alien = j->spec % 2 == 0;
 }
 
 void sim_rules_job(struct sim *s, struct sim_job *j)
@@ -967,7 +1089,13 @@ void sim_rules_job(struct sim *s, struct sim_job *j)
         sim_trace(s, "timer: %s, %zu failed", hfd_rc_name(j->job.rc), j->settled.count);
         return;
     }
+    if (j->what == SIM_REPAIR) {
+        sim_tally.repairs += j->job.rc == HFD_OK ? (unsigned)j->repaired : 0;
+        sim_trace(s, "repair: %s, %zu", hfd_rc_name(j->job.rc), j->repaired);
+        return;
+    }
     if (j->what == SIM_STRANGER) {
+        sim_tally.patches += j->job.rc == HFD_OK && j->act == SIM_PATCH;
         sim_tally.strangers += j->job.rc == HFD_OK;
         sim_rules_strange(s, j);
         sim_trace(s, "stranger %d %s %s: %s", j->act, j->id, j->name, hfd_rc_name(j->job.rc));

@@ -10,7 +10,6 @@
 #include "handlers/cli/look.h"
 #include "handlers/cli/serve_greet.h"
 #include "handlers/cli/serve_hypershift.h"
-#include "handlers/http/routes.h"
 #include "handlers/http/server.h"
 
 #include <errno.h>
@@ -101,8 +100,6 @@ static hfd_rc open_listener(struct adapter *a, struct hfd_err *err)
         .ops_only = true,
         .not_ready = not_ready,
         .not_ready_ctx = &a->hypershift,
-        .routes = hfd_routes_of_probes,
-        .route_count = hfd_routes_of_probes_count,
     };
     rc = hfd_server_open(&a->app, &a->server, err);
     if (rc == HFD_OK)

@@ -26,7 +26,6 @@
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/cli/serve_keys.h"
 #include "handlers/cli/serve_reseal.h"
-#include "handlers/http/routes.h"
 #include "handlers/http/server.h"
 #include "handlers/web/web.h"
 #include "store/migrate.h"
@@ -478,8 +477,6 @@ static enum hfd_exit open_early(struct serve *s, struct hfd_err *err)
         .ops_only = true,
         .opens_later = true,
         .not_ready = not_ready,
-        .routes = hfd_routes_of_probes,
-        .route_count = hfd_routes_of_probes_count,
     };
     rc = hfd_server_open(&s->early_app, &s->early, err);
     if (rc == HFD_OK)
@@ -731,15 +728,8 @@ static enum hfd_exit open_server(struct serve *s, struct hfd_err *err)
         .without_fleet = s->remote.thread != NULL,
         .backend_health = s->remote.thread != NULL ? hfd_serve_remote_health : NULL,
         .backend_health_ctx = s->remote.thread,
-        .pages = &hfd_web_pages,
+        .page = hfd_web_serve,
     };
-    if (s->remote.thread != NULL) {
-        s->app.routes = hfd_routes_without_fleet(&s->settings->mem, &s->app.route_count);
-        if (s->app.routes == NULL) {
-            (void)hfd_fail_nomem(err, "start the server");
-            return HFD_EXIT_INTERNAL;
-        }
-    }
     known = hfd_vocabulary_parse(s->settings->fleet_conditions, &s->app.vocabulary);
     HFD_ASSERT(known); /* checked by the settings */
     return exit_of_listen(hfd_server_open(&s->app, &s->server, err));

@@ -7,7 +7,7 @@
 #include "driver/fleet/keys.h"
 #include "handlers/auth/decide.h"
 #include "handlers/http/access.h"
-#include "handlers/http/ops.h"
+#include "handlers/http/routes.h"
 #include "handlers/http/door.h"
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/reply.h"

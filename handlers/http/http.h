@@ -63,11 +63,11 @@ struct hfd_reply {
     struct hfd_stream_body *stream; /* the body, in place of `body`; NULL = none */
 };
 
+struct hfd_keeper;
+struct hfd_repeats;
 struct hfd_route;
 
-struct hfd_keeper;
-struct hfd_pages;
-struct hfd_repeats;
+typedef void hfd_handler_fn(struct hfd_exchange *x);
 
 /** Shared by all handlers; const after start-up. */
 struct hfd_app {
@@ -91,16 +91,9 @@ struct hfd_app {
     /* Why the program is not ready; NULL = it is. Without it the store decides. */
     const char *(*not_ready)(void *ctx);
     void *not_ready_ctx;
-    const struct hfd_pages *pages;  /* the status page; NULL = 404 */
+    hfd_handler_fn *page;           /* the status page: all paths of it; NULL = 404 */
     const struct hfd_route *routes; /* NULL = hfd_routes; tests use their own */
     size_t route_count;
-};
-
-typedef void hfd_handler_fn(struct hfd_exchange *x);
-
-/** The handlers of the status page. The folder of the page is above this one. */
-struct hfd_pages {
-    hfd_handler_fn *home, *resource, *file;
 };
 
 enum hfd_listener {

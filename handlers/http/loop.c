@@ -10,7 +10,7 @@
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/hold.h"
 #include "handlers/http/http.h"
-#include "handlers/http/ops.h"
+#include "handlers/http/routes.h"
 #include "handlers/http/watch_api.h"
 
 #include <errno.h>
@@ -191,9 +191,7 @@ static void conn_close_idle(struct hfd_loop *loop, enum hfd_listener which)
 
 static bool is_probe(const struct hfd_exchange *x)
 {
-    hfd_handler_fn *const fn = x != NULL && x->match.route != NULL ? x->match.route->fn : NULL;
-
-    return fn == hfd_ops_live || fn == hfd_ops_health || fn == hfd_ops_ready;
+    return x != NULL && x->match.route != NULL && hfd_route_is_probe(x->match.route);
 }
 
 /* Which connection makes room: the first of these that there is. */

@@ -13,7 +13,7 @@ from page import POLICY, SEARCH_POLICY, frame
 
 HEAD = """\
 /* Made from schemas/openapi.yaml and handlers/docs by handlers/http/pages_c.py. */
-#include "handlers/http/ops.h"
+#include "handlers/http/routes.h"
 
 """
 TYPES = {"js": "text/javascript; charset=utf-8", "json": "application/json"}

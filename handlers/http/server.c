@@ -462,7 +462,7 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
 hfd_rc hfd_server_open(const struct hfd_app *app, struct hfd_server **out, struct hfd_err *err)
 {
     const struct hfd_route *routes = app->routes != NULL ? app->routes : hfd_routes;
-    const size_t route_count = app->routes != NULL ? app->route_count : hfd_route_count;
+    const size_t route_count = app->routes != NULL ? app->route_count : hfd_route_count_of(app);
     struct hfd_server *s = calloc(1, sizeof(*s));
     hfd_rc rc;
 

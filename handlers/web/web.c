@@ -240,4 +240,12 @@ static void file(struct hfd_exchange *x)
                                               .policy = policy});
 }
 
-const struct hfd_pages hfd_web_pages = {home, resource, file};
+void hfd_web_serve(struct hfd_exchange *x)
+{
+    if (hfd_exchange_param(x, "guresid").p != NULL)
+        resource(x);
+    else if (strcmp(hfd_exchange_route(x)->pattern, "/") == 0)
+        home(x);
+    else
+        file(x);
+}

@@ -7,8 +7,8 @@
 
 #include "handlers/http/http.h"
 
-/** The handlers, for hfd_app.pages. */
-extern const struct hfd_pages hfd_web_pages;
+/** The handler of these paths, for hfd_app.page. */
+void hfd_web_serve(struct hfd_exchange *x);
 
 /* Files that the pages load. The build makes their source with assets_c.py. */
 extern const hfd_slice hfd_web_style_css;

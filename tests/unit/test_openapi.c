@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "driver/base/jsonx.h"
-#include "handlers/http/ops.h"
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"
 

@@ -8,7 +8,7 @@
 #include "driver/base/metrics.h"
 #include "driver/replica/keeper_int.h"
 #include "handlers/http/exchange.h"
-#include "handlers/http/ops.h"
+#include "handlers/http/routes.h"
 #include "handlers/http/server.h"
 #include "store/migrate.h"
 #include "tests/lib/place.h"

@@ -1,6 +1,8 @@
 /* See url.h. Source: RFC 3986. */
 #include "driver/base/url.h"
 
+#include "driver/base/buf.h"
+
 #include <arpa/inet.h>
 
 #define HOST_MAX 253
@@ -210,4 +212,14 @@ hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err)
     if (!is_path(rest))
         return hfd_fail(err, HFD_INVALID, "expected a URL whose path needs no escaping: %s", form);
     return HFD_OK;
+}
+
+void hfd_url_escape(struct hfd_buf *b, hfd_slice text, const char *kept)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (hfd_is_alnum(text.p[i]) || (text.p[i] != '\0' && strchr(kept, text.p[i]) != NULL))
+            hfd_buf_addc(b, text.p[i]);
+        else
+            hfd_buf_addf(b, "%%%02X", (unsigned char)text.p[i]);
+    }
 }

@@ -4,6 +4,8 @@
 
 #include "driver/base/slice.h"
 
+struct hfd_buf;
+
 /** An address of IPv4 or IPv6. */
 struct hfd_ip {
     unsigned char bytes[16]; /* of IPv4: the first four; the others are zero */
@@ -48,5 +50,10 @@ bool hfd_host_is_valid(hfd_slice host);
  * password)
  */
 HFD_MUST_CHECK hfd_rc hfd_url_check(hfd_slice text, struct hfd_err *err);
+
+/** The characters that need no escape in a path or a query, beside letters and digits. */
+#define HFD_URL_PLAIN "-._~"
+/** Adds a text for a URL: all but letters, digits and those of `kept` are percent-encoded. */
+void hfd_url_escape(struct hfd_buf *b, hfd_slice text, const char *kept);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "driver/base/file.h"
 #include "driver/base/jsonx.h"
-#include "driver/base/log.h"
 #include "driver/base/url.h"
 #include "driver/base/yamlx.h"
 
@@ -28,13 +27,6 @@ static hfd_rc refuse(const struct reading *r, const char *entry, const char *wha
     return hfd_fail(r->err, HFD_INVALID, "%.100s: %s: %s", r->config->path, entry, what);
 }
 
-static hfd_slice text_in(const json_t *obj, const char *key)
-{
-    const json_t *v = json_object_get(obj, key);
-
-    return (hfd_slice){json_string_value(v), json_string_length(v)};
-}
-
 /* The member `kind` of the entry with that name in the list `list`, or NULL. */
 static const json_t *named(const json_t *doc, const char *list, const char *kind, hfd_slice name)
 {
@@ -43,7 +35,7 @@ static const json_t *named(const json_t *doc, const char *list, const char *kind
     for (size_t i = 0; i < json_array_size(entries); i++) {
         const json_t *entry = json_array_get(entries, i);
 
-        if (hfd_slice_eq(text_in(entry, "name"), name))
+        if (hfd_slice_eq(hfd_json_text(entry, "name"), name))
             return json_object_get(entry, kind);
     }
     return NULL;
@@ -70,14 +62,14 @@ static hfd_rc keep_path(const struct reading *r, hfd_slice file, const char **ou
 static hfd_rc read_credential(const struct reading *r, const json_t *obj, const char *key,
                               struct hfd_kube_credential *out)
 {
-    const hfd_slice file = text_in(obj, key);
+    const hfd_slice file = hfd_json_text(obj, key);
     char data_key[64];
     unsigned char *bytes;
     hfd_slice data;
     size_t len;
 
     (void)snprintf(data_key, sizeof(data_key), "%s-data", key);
-    data = text_in(obj, data_key);
+    data = hfd_json_text(obj, data_key);
     if (data.len == 0)
         return file.len > 0 ? keep_path(r, file, &out->file) : HFD_OK;
     bytes = hfd_arena_alloc(r->mem, data.len + 1);
@@ -117,7 +109,7 @@ static hfd_rc refuse_user(const struct reading *r, const json_t *user)
 
 static hfd_rc read_token(const struct reading *r, const json_t *user, struct hfd_kube_access *out)
 {
-    const hfd_slice file = text_in(user, "tokenFile"), token = text_in(user, "token");
+    const hfd_slice file = hfd_json_text(user, "tokenFile"), token = hfd_json_text(user, "token");
 
     /* As kubectl does: the file wins, as its content changes. */
     if (file.len > 0)
@@ -170,7 +162,7 @@ static hfd_rc read_server(const struct reading *r, hfd_slice server, struct hfd_
     /* Without TLS the token can be read on the way: that is for tests on this machine. */
     if (hfd_slice_starts(server, HFD_SLICE("http://")) && !hfd_url_is_loopback(server))
         return refuse(r, "server", "expected https://, except for an address of this machine");
-    while (server.p[server.len - 1] == '/')
+    while (server.len > 0 && server.p[server.len - 1] == '/')
         server.len--;
     out->server = hfd_arena_dup(r->mem, server);
     return out->server.p != NULL ? HFD_OK : fail_nomem(r);
@@ -182,7 +174,7 @@ static hfd_rc read_cluster(const struct reading *r, const json_t *cluster,
     hfd_rc rc = refuse_cluster(r, cluster);
 
     if (rc == HFD_OK)
-        rc = read_server(r, text_in(cluster, "server"), out);
+        rc = read_server(r, hfd_json_text(cluster, "server"), out);
     if (rc == HFD_OK)
         rc = read_credential(r, cluster, "certificate-authority", &out->ca);
     return rc;
@@ -192,7 +184,7 @@ static hfd_rc read_cluster(const struct reading *r, const json_t *cluster,
 
 static hfd_rc read_document(const struct reading *r, const json_t *doc, struct hfd_kube_access *out)
 {
-    const hfd_slice name = text_in(doc, "current-context");
+    const hfd_slice name = hfd_json_text(doc, "current-context");
     const json_t *context, *cluster, *user;
     hfd_rc rc;
 
@@ -203,10 +195,10 @@ static hfd_rc read_document(const struct reading *r, const json_t *doc, struct h
     context = named(doc, "contexts", "context", name);
     if (context == NULL)
         return refuse(r, "contexts", "expected an entry with the name of current-context");
-    cluster = named(doc, "clusters", "cluster", text_in(context, "cluster"));
+    cluster = named(doc, "clusters", "cluster", hfd_json_text(context, "cluster"));
     if (cluster == NULL)
         return refuse(r, "clusters", "expected an entry with the name in the context");
-    user = named(doc, "users", "user", text_in(context, "user"));
+    user = named(doc, "users", "user", hfd_json_text(context, "user"));
     if (user == NULL)
         return refuse(r, "users", "expected an entry with the name in the context");
     rc = refuse_user(r, user); /* first: a plugin needs other credentials */
@@ -219,7 +211,7 @@ static hfd_rc read_document(const struct reading *r, const json_t *doc, struct h
     if ((out->cert.text.len > 0 || out->cert.file != NULL) !=
         (out->key.text.len > 0 || out->key.file != NULL))
         return refuse(r, "users", "expected client-certificate and client-key together");
-    out->namespace = hfd_arena_dup(r->mem, text_in(context, "namespace"));
+    out->namespace = hfd_arena_dup(r->mem, hfd_json_text(context, "namespace"));
     return out->namespace.p != NULL ? HFD_OK : fail_nomem(r);
 }
 
@@ -315,135 +307,4 @@ hfd_rc hfd_kube_in_cluster(const struct hfd_kube_pod *pod, struct hfd_arena *mem
                         "in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are no "
                         "address");
     return pod_namespace(namespace_file, mem, &out->namespace, err);
-}
-
-/* ---- token and certificates in guarded memory ---- */
-
-static hfd_rc keep(struct hfd_secret *out, hfd_slice text, struct hfd_err *err)
-{
-    hfd_rc rc = hfd_secret_init(out, text.len, err);
-
-    if (rc == HFD_OK)
-        memcpy(out->p, text.p, text.len);
-    return rc;
-}
-
-static hfd_slice trimmed(hfd_slice text)
-{
-    while (text.len > 0 && strchr(" \t\r\n", text.p[text.len - 1]) != NULL)
-        text.len--;
-    return text;
-}
-
-/* A token is one printable word: anything else could add a header. */
-static hfd_rc check_token(hfd_slice token, const char *where, struct hfd_err *err)
-{
-    if (token.len == 0)
-        return hfd_fail(err, HFD_INVALID, "%.150s: it holds no token", where);
-    for (size_t i = 0; i < token.len; i++)
-        if (token.p[i] <= ' ' || token.p[i] > '~')
-            return hfd_fail(err, HFD_INVALID, "%.150s: expected one token on one line", where);
-    return HFD_OK;
-}
-
-static hfd_rc check(enum hfd_kube_secret which, hfd_slice text, const char *where,
-                    struct hfd_err *err)
-{
-    if (which == HFD_KUBE_TOKEN)
-        return check_token(text, where, err);
-    return text.len > 0 && memmem(text.p, text.len, "-----BEGIN ", 11) != NULL
-               ? HFD_OK
-               : hfd_fail(err, HFD_INVALID, "%.150s: expected PEM", where);
-}
-
-/* Reads a file into out, which is empty before, and after a failure. */
-static hfd_rc load(const struct hfd_kube_secret_text *f, enum hfd_kube_secret which,
-                   struct hfd_secret *out, struct hfd_err *err)
-{
-    struct hfd_buf b;
-    hfd_slice text;
-    hfd_rc rc;
-
-    *out = (struct hfd_secret){0};
-    hfd_buf_init(&b, FILE_MAX_BYTES);
-    rc = hfd_file_read(f->file, "credential of a Kubernetes API server", &b, err);
-    if (rc == HFD_OK) {
-        text = which == HFD_KUBE_TOKEN ? trimmed(hfd_buf_slice(&b)) : hfd_buf_slice(&b);
-        rc = check(which, text, f->file, err);
-        if (rc == HFD_OK)
-            rc = keep(out, text, err);
-    }
-    if (b.p != NULL)
-        explicit_bzero(b.p, b.len);
-    hfd_buf_fini(&b);
-    return rc;
-}
-
-static hfd_rc open_one(struct hfd_kube_secret_text *f, enum hfd_kube_secret which,
-                       const struct hfd_kube_credential *from, struct hfd_err *err)
-{
-    hfd_rc rc;
-
-    f->file = from->file;
-    if (f->file != NULL) {
-        (void)stat(f->file, &f->seen);
-        return load(f, which, &f->text, err);
-    }
-    if (from->text.len == 0)
-        return HFD_OK;
-    rc = check(which, from->text, "the kubeconfig", err);
-    return rc == HFD_OK ? keep(&f->text, from->text, err) : rc;
-}
-
-hfd_rc hfd_kube_credentials_open(struct hfd_kube_credentials *c,
-                                 const struct hfd_kube_access *access, struct hfd_err *err)
-{
-    const struct hfd_kube_credential *const from[HFD_KUBE_SECRET_COUNT] = {
-        [HFD_KUBE_CA] = &access->ca,
-        [HFD_KUBE_CERT] = &access->cert,
-        [HFD_KUBE_KEY] = &access->key,
-        [HFD_KUBE_TOKEN] = &access->token,
-    };
-    hfd_rc rc = HFD_OK;
-
-    *c = (struct hfd_kube_credentials){0};
-    for (int i = 0; rc == HFD_OK && i < HFD_KUBE_SECRET_COUNT; i++)
-        rc = open_one(&c->of[i], (enum hfd_kube_secret)i, from[i], err);
-    if (rc != HFD_OK)
-        hfd_kube_credentials_close(c);
-    return rc;
-}
-
-void hfd_kube_credentials_close(struct hfd_kube_credentials *c)
-{
-    for (int i = 0; i < HFD_KUBE_SECRET_COUNT; i++)
-        hfd_secret_fini(&c->of[i].text);
-}
-
-static void refresh_one(struct hfd_kube_secret_text *f, enum hfd_kube_secret which, bool all)
-{
-    struct hfd_secret text;
-    struct stat now = {0};
-    struct hfd_err err;
-
-    if (f->file == NULL)
-        return;
-    (void)stat(f->file, &now); /* all zero when it is gone */
-    if (!all && hfd_file_same(&now, &f->seen))
-        return;
-    f->seen = now;
-    if (load(f, which, &text, &err) != HFD_OK) {
-        HFD_LOG(HFD_LOG_ERROR,
-                "Kubernetes: cannot use a changed file; the previous content stays in use",
-                HFD_LOG_CSTR("path", f->file), HFD_LOG_CSTR("error", err.msg));
-        return;
-    }
-    hfd_secret_fini(&f->text);
-    f->text = text;
-}
-
-void hfd_kube_credentials_refresh(struct hfd_kube_credentials *c, bool all)
-{
-    for (int i = 0; i < HFD_KUBE_SECRET_COUNT; i++)
-        refresh_one(&c->of[i], (enum hfd_kube_secret)i, all);
 }

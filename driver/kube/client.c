@@ -10,8 +10,10 @@
 #include "driver/base/http_client.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/base/url.h"
 #include "driver/kube/refusal.h"
 
+#define FILE_MAX_BYTES ((size_t)1 << 20) /* of a credential */
 #define NO_ROUTE "404 page not found"
 #define PATH_MAX_BYTES 8192
 #define HEADERS_MAX_BYTES 65536
@@ -23,6 +25,158 @@
 #define METADATA_ONLY                                                                              \
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
+/*
+ * The token and the certificates, in guarded memory. Those that are files are read again when they
+ * change. If one cannot be used, what was read before stays, and the log says so, once for each
+ * change.
+ */
+
+enum secret_kind {
+    HFD_KUBE_CA,
+    HFD_KUBE_CERT,
+    HFD_KUBE_KEY,
+    HFD_KUBE_TOKEN,
+    HFD_KUBE_SECRET_COUNT
+};
+
+struct credentials {
+    struct secret_text {
+        const char *file; /* NULL = none */
+        struct stat seen; /* before the last attempt to read it */
+        struct hfd_secret text;
+    } of[HFD_KUBE_SECRET_COUNT];
+};
+
+static hfd_rc keep(struct hfd_secret *out, hfd_slice text, struct hfd_err *err)
+{
+    hfd_rc rc = hfd_secret_init(out, text.len, err);
+
+    if (rc == HFD_OK)
+        memcpy(out->p, text.p, text.len);
+    return rc;
+}
+
+static hfd_slice trimmed(hfd_slice text)
+{
+    while (text.len > 0 && strchr(" \t\r\n", text.p[text.len - 1]) != NULL)
+        text.len--;
+    return text;
+}
+
+/* A token is one printable word: anything else could add a header. */
+static hfd_rc check_token(hfd_slice token, const char *where, struct hfd_err *err)
+{
+    if (token.len == 0)
+        return hfd_fail(err, HFD_INVALID, "%.150s: it holds no token", where);
+    for (size_t i = 0; i < token.len; i++)
+        if (token.p[i] <= ' ' || token.p[i] > '~')
+            return hfd_fail(err, HFD_INVALID, "%.150s: expected one token on one line", where);
+    return HFD_OK;
+}
+
+static hfd_rc check_secret(enum secret_kind which, hfd_slice text, const char *where,
+                           struct hfd_err *err)
+{
+    if (which == HFD_KUBE_TOKEN)
+        return check_token(text, where, err);
+    return text.len > 0 && memmem(text.p, text.len, "-----BEGIN ", 11) != NULL
+               ? HFD_OK
+               : hfd_fail(err, HFD_INVALID, "%.150s: expected PEM", where);
+}
+
+/* Reads a file into out, which is empty before, and after a failure. */
+static hfd_rc load(const struct secret_text *f, enum secret_kind which, struct hfd_secret *out,
+                   struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    *out = (struct hfd_secret){0};
+    hfd_buf_init(&b, FILE_MAX_BYTES);
+    rc = hfd_file_read(f->file, "credential of a Kubernetes API server", &b, err);
+    if (rc == HFD_OK) {
+        text = which == HFD_KUBE_TOKEN ? trimmed(hfd_buf_slice(&b)) : hfd_buf_slice(&b);
+        rc = check_secret(which, text, f->file, err);
+        if (rc == HFD_OK)
+            rc = keep(out, text, err);
+    }
+    if (b.p != NULL)
+        explicit_bzero(b.p, b.len);
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+static hfd_rc open_one(struct secret_text *f, enum secret_kind which,
+                       const struct hfd_kube_credential *from, struct hfd_err *err)
+{
+    hfd_rc rc;
+
+    f->file = from->file;
+    if (f->file != NULL) {
+        (void)stat(f->file, &f->seen);
+        return load(f, which, &f->text, err);
+    }
+    if (from->text.len == 0)
+        return HFD_OK;
+    rc = check_secret(which, from->text, "the kubeconfig", err);
+    return rc == HFD_OK ? keep(&f->text, from->text, err) : rc;
+}
+
+static void credentials_close(struct credentials *c)
+{
+    for (int i = 0; i < HFD_KUBE_SECRET_COUNT; i++)
+        hfd_secret_fini(&c->of[i].text);
+}
+
+static hfd_rc credentials_open(struct credentials *c, const struct hfd_kube_access *access,
+                               struct hfd_err *err)
+{
+    const struct hfd_kube_credential *const from[HFD_KUBE_SECRET_COUNT] = {
+        [HFD_KUBE_CA] = &access->ca,
+        [HFD_KUBE_CERT] = &access->cert,
+        [HFD_KUBE_KEY] = &access->key,
+        [HFD_KUBE_TOKEN] = &access->token,
+    };
+    hfd_rc rc = HFD_OK;
+
+    *c = (struct credentials){0};
+    for (int i = 0; rc == HFD_OK && i < HFD_KUBE_SECRET_COUNT; i++)
+        rc = open_one(&c->of[i], (enum secret_kind)i, from[i], err);
+    if (rc != HFD_OK)
+        credentials_close(c);
+    return rc;
+}
+
+static void refresh_one(struct secret_text *f, enum secret_kind which, bool all)
+{
+    struct hfd_secret text;
+    struct stat now = {0};
+    struct hfd_err err;
+
+    if (f->file == NULL)
+        return;
+    (void)stat(f->file, &now); /* all zero when it is gone */
+    if (!all && hfd_file_same(&now, &f->seen))
+        return;
+    f->seen = now;
+    if (load(f, which, &text, &err) != HFD_OK) {
+        HFD_LOG(HFD_LOG_ERROR,
+                "Kubernetes: cannot use a changed file; the previous content stays in use",
+                HFD_LOG_CSTR("path", f->file), HFD_LOG_CSTR("error", err.msg));
+        return;
+    }
+    hfd_secret_fini(&f->text);
+    f->text = text;
+}
+
+/* @param all  also reads files that have not changed */
+static void credentials_refresh(struct credentials *c, bool all)
+{
+    for (int i = 0; i < HFD_KUBE_SECRET_COUNT; i++)
+        refresh_one(&c->of[i], (enum secret_kind)i, all);
+}
+
 struct hfd_kube {
     unsigned magic;
 #define HFD_KUBE_MAGIC 0x6b756265u
@@ -31,7 +185,7 @@ struct hfd_kube {
     struct hfd_arena mem;
     struct stat seen; /* of the kubeconfig, before the last attempt to read it */
     unsigned era;     /* counts the kubeconfigs that were read */
-    struct hfd_kube_credentials credentials;
+    struct credentials credentials;
     struct hfd_http_server server; /* without the time of an exchange */
     struct hfd_http_client *client;
     bool refused_token; /* the server answered 401: the file may have a new token */
@@ -60,7 +214,7 @@ hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct hfd_kube **out
                                          .key = &k->credentials.of[HFD_KUBE_KEY].text,
                                          .token = &k->credentials.of[HFD_KUBE_TOKEN].text};
     hfd_arena_init(&k->mem, MEM_MAX_BYTES);
-    rc = hfd_kube_credentials_open(&k->credentials, config->access, err);
+    rc = credentials_open(&k->credentials, config->access, err);
     if (rc == HFD_OK)
         rc = hfd_http_client_open(config->clock, 0, &k->client, err);
     if (rc != HFD_OK)
@@ -77,7 +231,7 @@ void hfd_kube_close(struct hfd_kube **kube)
         return;
     HFD_CHECK_OBJ(k, HFD_KUBE_MAGIC);
     hfd_http_client_close(&k->client);
-    hfd_kube_credentials_close(&k->credentials);
+    credentials_close(&k->credentials);
     hfd_arena_fini(&k->mem);
     k->magic = 0;
     free(k);
@@ -98,7 +252,7 @@ void hfd_kube_reload(struct hfd_kube *k)
 /* Takes over what a kubeconfig says now. */
 static hfd_rc read_access(struct hfd_kube *k, struct hfd_err *err)
 {
-    struct hfd_kube_credentials credentials;
+    struct credentials credentials;
     struct hfd_kube_access access;
     struct hfd_arena mem;
     hfd_rc rc;
@@ -106,12 +260,12 @@ static hfd_rc read_access(struct hfd_kube *k, struct hfd_err *err)
     hfd_arena_init(&mem, MEM_MAX_BYTES);
     rc = hfd_kubeconfig_read(k->config.access->file, &mem, &access, err);
     if (rc == HFD_OK)
-        rc = hfd_kube_credentials_open(&credentials, &access, err);
+        rc = credentials_open(&credentials, &access, err);
     if (rc != HFD_OK) {
         hfd_arena_fini(&mem);
         return rc;
     }
-    hfd_kube_credentials_close(&k->credentials);
+    credentials_close(&k->credentials);
     hfd_arena_fini(&k->mem);
     k->credentials = credentials;
     k->mem = mem;
@@ -145,7 +299,7 @@ static void refresh(struct hfd_kube *k)
                     "Kubernetes: cannot use a changed file; the previous content stays in use",
                     HFD_LOG_CSTR("path", file), HFD_LOG_CSTR("error", err.msg));
     }
-    hfd_kube_credentials_refresh(&k->credentials, reload || k->refused_token);
+    credentials_refresh(&k->credentials, reload || k->refused_token);
     k->refused_token = false;
 }
 
@@ -297,12 +451,7 @@ static hfd_rc transfer_answer(const struct transfer *t, struct hfd_kube_answer *
 static void add_segment(struct hfd_buf *b, hfd_slice s)
 {
     hfd_buf_addc(b, '/');
-    for (size_t i = 0; i < s.len; i++) {
-        if (hfd_is_alnum(s.p[i]) || strchr("-_.~:", s.p[i]) != NULL)
-            hfd_buf_addc(b, s.p[i]);
-        else
-            hfd_buf_addf(b, "%%%02X", (unsigned char)s.p[i]);
-    }
+    hfd_url_escape(b, s, HFD_URL_PLAIN ":");
 }
 
 void hfd_kube_path(struct hfd_buf *b, const struct hfd_kube_object *o)
@@ -320,16 +469,6 @@ void hfd_kube_path(struct hfd_buf *b, const struct hfd_kube_object *o)
     hfd_buf_add(b, hfd_slice_of(type->plural));
     if (o->name.len > 0)
         add_segment(b, o->name);
-}
-
-static void add_query_value(struct hfd_buf *b, hfd_slice s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        if (hfd_is_alnum(s.p[i]) || strchr("-_.~", s.p[i]) != NULL)
-            hfd_buf_addc(b, s.p[i]);
-        else
-            hfd_buf_addf(b, "%%%02X", (unsigned char)s.p[i]);
-    }
 }
 
 /* ---- calls ---- */
@@ -389,7 +528,7 @@ hfd_rc hfd_kube_apply(struct hfd_kube *k, const struct hfd_kube_apply *apply,
     hfd_buf_init(&path, PATH_MAX_BYTES);
     hfd_kube_path(&path, &apply->object);
     hfd_buf_lit(&path, "?fieldManager=");
-    add_query_value(&path, hfd_slice_of(apply->manager));
+    hfd_url_escape(&path, hfd_slice_of(apply->manager), HFD_URL_PLAIN);
     if (apply->dry_run)
         hfd_buf_lit(&path, "&dryRun=All");
     if (apply->force)
@@ -447,11 +586,11 @@ static hfd_rc read_page(struct hfd_kube *k, const struct hfd_kube_list *list, st
     hfd_buf_addf(&path, "?limit=%lld", (long long)list->page_limit);
     if (list->selector != NULL) {
         hfd_buf_lit(&path, "&labelSelector=");
-        add_query_value(&path, hfd_slice_of(list->selector));
+        hfd_url_escape(&path, hfd_slice_of(list->selector), HFD_URL_PLAIN);
     }
     if (next->len > 0) {
         hfd_buf_lit(&path, "&continue=");
-        add_query_value(&path, hfd_buf_slice(next));
+        hfd_url_escape(&path, hfd_buf_slice(next), HFD_URL_PLAIN);
     }
     rc = call(&t, &path, out, err);
     if (rc != HFD_OK)
@@ -683,17 +822,6 @@ static bool on_bytes(void *ctx, hfd_slice bytes)
     return true;
 }
 
-static void add_selector(struct hfd_buf *b, const char *selector)
-{
-    hfd_buf_lit(b, "&labelSelector=");
-    for (; *selector != '\0'; selector++) {
-        if (hfd_is_alnum(*selector) || strchr("-_.~", *selector) != NULL)
-            hfd_buf_addc(b, *selector);
-        else
-            hfd_buf_addf(b, "%%%02X", (unsigned char)*selector);
-    }
-}
-
 static hfd_rc open_stream(struct hfd_kube_watch *w, struct hfd_err *err)
 {
     struct hfd_buf path;
@@ -704,7 +832,8 @@ static hfd_rc open_stream(struct hfd_kube_watch *w, struct hfd_err *err)
     hfd_buf_addf(&path, "?watch=1&allowWatchBookmarks=true&timeoutSeconds=%lld&resourceVersion=%s",
                  (long long)w->config.stream_s, w->version);
     if (w->config.selector != NULL)
-        add_selector(&path, w->config.selector);
+        hfd_buf_lit(&path, "&labelSelector=");
+    hfd_url_escape(&path, hfd_slice_of(w->config.selector), HFD_URL_PLAIN);
     w->era = w->kube->era;
     w->began_us = hfd_clock_mono_us(w->kube->config.clock);
     w->idle_lines = 0;

@@ -5,6 +5,7 @@
 #include "handlers/cli/view.h"
 
 #include "driver/base/clock.h"
+#include "driver/base/url.h"
 #include "driver/core/outcome.h"
 
 #include <sys/ioctl.h>
@@ -66,7 +67,7 @@ static void rest(struct hfd_view *v, const json_t *doc, bool *asks)
 
     if (*asks && strstr(hfd_json_cstr(doc, "state"), "ing") != NULL) {
         hfd_buf_init(&path, PATH_MAX_BYTES);
-        hfd_view_encode(&path, v->place);
+        hfd_url_escape(&path, hfd_slice_of(v->place), HFD_URL_PLAIN);
         hfd_buf_addc(&path, '\0');
         r.path = path.p;
         if (path.rc == HFD_OK)
@@ -370,7 +371,7 @@ static void add_parameter(struct hfd_buf *b, const char *name, const char *value
     if (value == NULL)
         return;
     hfd_buf_addf(b, "&%s=", name);
-    hfd_view_encode(b, value);
+    hfd_url_escape(b, hfd_slice_of(value), HFD_URL_PLAIN);
 }
 
 /* @param trouble  a parameter and its value, of one kind of trouble; "" = all resources */
@@ -947,7 +948,7 @@ static enum hfd_exit draw_one(struct hfd_view *v, void *ctx, struct hfd_buf *out
     (void)ctx;
     hfd_buf_init(&path, PATH_MAX_BYTES);
     hfd_buf_lit(&path, PATH "/");
-    hfd_view_encode(&path, v->place);
+    hfd_url_escape(&path, hfd_slice_of(v->place), HFD_URL_PLAIN);
     hfd_buf_addc(&path, '\0');
     status = path.rc == HFD_OK ? hfd_view_get(v, path.p, doc)
                                : hfd_view_wrong_use(v, "the GUResID is too long");

@@ -5,6 +5,8 @@
  */
 #include "handlers/cli/view.h"
 
+#include "driver/base/url.h"
+
 #define FLEET "api/hyperfleet/v1/"
 
 struct purge {
@@ -43,7 +45,7 @@ static json_t *look(const struct purge *p, const char *path, enum hfd_exit *stat
 
     hfd_buf_init(&b, 4096);
     hfd_buf_add(&b, hfd_slice_of(path));
-    hfd_view_encode(&b, p->v.place);
+    hfd_url_escape(&b, hfd_slice_of(p->v.place), HFD_URL_PLAIN);
     hfd_buf_addc(&b, '\0');
     request.path = b.p;
     if (*status == HFD_EXIT_OK && b.rc == HFD_OK)
@@ -129,7 +131,7 @@ static enum hfd_exit remove_target(const struct purge *p, const json_t *target)
     hfd_buf_init(&body, 65536);
     hfd_buf_addf(&path, FLEET "%ss/",
                  strcmp(hfd_json_cstr(target, "kind"), "cluster") == 0 ? "cluster" : "nodepool");
-    hfd_view_encode(&path, hfd_json_cstr(target, "id"));
+    hfd_url_escape(&path, hfd_slice_of(hfd_json_cstr(target, "id")), HFD_URL_PLAIN);
     hfd_buf_add(&path, HFD_SLICE("/force-delete"));
     hfd_buf_addc(&path, '\0');
     hfd_buf_member_str(&body, "{\"reason\":", hfd_slice_of(p->reason));

@@ -135,16 +135,6 @@ enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out)
 
 /* ---- texts ---- */
 
-void hfd_view_encode(struct hfd_buf *b, const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++) {
-        if (hfd_is_alnum(*p) || strchr("-._~", *p) != NULL)
-            hfd_buf_addc(b, *p);
-        else
-            hfd_buf_addf(b, "%%%02X", (unsigned char)*p);
-    }
-}
-
 void hfd_view_add(struct hfd_buf *b, const json_t *doc, const char *key)
 {
     hfd_buf_show(b, hfd_slice_of(hfd_json_cstr(doc, key)));

@@ -56,9 +56,6 @@ enum hfd_exit hfd_view_wrong_use(const struct hfd_view *v, const char *msg);
  */
 enum hfd_exit hfd_view_get(struct hfd_view *v, const char *path, json_t **out);
 
-/** Adds a text for a path or a query: all but unreserved characters are percent-encoded. */
-void hfd_view_encode(struct hfd_buf *b, const char *text);
-
 /* ---- texts ---- */
 
 /** Adds a member that is a text, by hfd_buf_show. */

@@ -3,6 +3,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/foreign.h"
+#include "driver/base/url.h"
 #include "driver/base/utf8.h"
 
 #define PAGE_MAX_BYTES ((size_t)4 * 1024 * 1024)
@@ -52,19 +53,6 @@ static void add_text(struct hfd_buf *b, hfd_slice text)
     }
 }
 
-static void add_path(struct hfd_buf *b, hfd_slice text)
-{
-    static const char plain[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.p[i] != '\0' && strchr(plain, text.p[i]) != NULL)
-            hfd_buf_addc(b, text.p[i]);
-        else
-            hfd_buf_addf(b, "%%%02X", (unsigned)(unsigned char)text.p[i]);
-    }
-}
-
 static void add_span(struct hfd_buf *b, int64_t span_us)
 {
     static const struct {
@@ -108,7 +96,7 @@ void hfd_html_add_pieces(struct hfd_html *h, const struct hfd_html_piece *pieces
             add_text(&h->b, p->text);
             break;
         case HFD_HTML_PATH:
-            add_path(&h->b, p->text);
+            hfd_url_escape(&h->b, p->text, HFD_URL_PLAIN);
             break;
         case HFD_HTML_INT:
             hfd_buf_i64(&h->b, p->number);

@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/fuzz.h"
 
-#include "driver/adapters/hypershift/networks.h"
+#include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/work.h"
 #include "driver/base/check.h"

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "driver/adapters/hypershift/manifest.h"
-#include "driver/adapters/hypershift/networks.h"
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/report.h"
 #include "driver/adapters/hypershift/state.h"

@@ -1,8 +1,6 @@
 /* See manifest.h. */
 #include "driver/adapters/hypershift/manifest.h"
 
-#define PULL_SECRET_SUFFIX "-pull-secret"
-#define SSH_KEY_SUFFIX "-ssh-key"
 #define MANIFEST_MAX_BYTES ((size_t)3 << 20) /* what an API server takes */
 
 /* A document under construction. The first failure sticks; it can only be memory. */
@@ -53,19 +51,10 @@ static void copy_as(struct build *b, json_t *to, const char *as, const json_t *f
 
 /* ---- common parts ---- */
 
-hfd_slice hfd_hs_pull_secret_name(hfd_slice cluster_name, struct hfd_arena *mem)
-{
-    return hfd_arena_printf(mem, "%.*s" PULL_SECRET_SUFFIX, HFD_SLICE_FMT(cluster_name));
-}
-
-hfd_slice hfd_hs_ssh_key_name(hfd_slice cluster_name, struct hfd_arena *mem)
-{
-    return hfd_arena_printf(mem, "%.*s" SSH_KEY_SUFFIX, HFD_SLICE_FMT(cluster_name));
-}
-
 hfd_slice hfd_hs_secret_cluster_name(hfd_slice secret_name)
 {
-    static const hfd_slice suffixes[] = {HFD_SLICE(PULL_SECRET_SUFFIX), HFD_SLICE(SSH_KEY_SUFFIX)};
+    static const hfd_slice suffixes[] = {HFD_SLICE(HFD_HS_PULL_SECRET_SUFFIX),
+                                         HFD_SLICE(HFD_HS_SSH_KEY_SUFFIX)};
 
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
         const size_t len = suffixes[i].len;
@@ -75,12 +64,6 @@ hfd_slice hfd_hs_secret_cluster_name(hfd_slice secret_name)
             return (hfd_slice){secret_name.p, secret_name.len - len};
     }
     return HFD_SLICE("");
-}
-
-hfd_slice hfd_hs_node_pool_name(hfd_slice cluster_name, hfd_slice pool_name, struct hfd_arena *mem)
-{
-    return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(cluster_name),
-                            HFD_SLICE_FMT(pool_name));
 }
 
 static void put_labels(struct build *b, json_t *metadata, const struct hfd_hs_source *s)

@@ -40,11 +40,24 @@ HFD_MUST_CHECK hfd_rc hfd_hs_node_pool_manifest(const struct hfd_hs_source *sour
                                                 struct hfd_arena *mem, hfd_slice *out,
                                                 struct hfd_err *err);
 
+#define HFD_HS_PULL_SECRET_SUFFIX "-pull-secret"
+#define HFD_HS_SSH_KEY_SUFFIX "-ssh-key"
 /** Names of objects. p is NULL if memory is short. */
-hfd_slice hfd_hs_pull_secret_name(hfd_slice cluster_name, struct hfd_arena *mem);
-hfd_slice hfd_hs_ssh_key_name(hfd_slice cluster_name, struct hfd_arena *mem);
+static inline hfd_slice hfd_hs_pull_secret_name(hfd_slice cluster_name, struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%.*s" HFD_HS_PULL_SECRET_SUFFIX, HFD_SLICE_FMT(cluster_name));
+}
+static inline hfd_slice hfd_hs_ssh_key_name(hfd_slice cluster_name, struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%.*s" HFD_HS_SSH_KEY_SUFFIX, HFD_SLICE_FMT(cluster_name));
+}
 /** The name of the cluster that a Secret of ours is for; empty if its name is another. */
 hfd_slice hfd_hs_secret_cluster_name(hfd_slice secret_name);
-hfd_slice hfd_hs_node_pool_name(hfd_slice cluster_name, hfd_slice pool_name, struct hfd_arena *mem);
+static inline hfd_slice hfd_hs_node_pool_name(hfd_slice cluster_name, hfd_slice pool_name,
+                                              struct hfd_arena *mem)
+{
+    return hfd_arena_printf(mem, "%.*s-%.*s", HFD_SLICE_FMT(cluster_name),
+                            HFD_SLICE_FMT(pool_name));
+}
 
 #endif

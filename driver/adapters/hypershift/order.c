@@ -1,7 +1,7 @@
 /* See order.h. */
 #include "driver/adapters/hypershift/order.h"
 
-#include "driver/adapters/hypershift/networks.h"
+#include "driver/base/url.h"
 #include "store/rows_resource.h"
 
 #include <stdio.h>
@@ -16,13 +16,112 @@ const struct hfd_kube_type hfd_hs_hosted_clusters = {HYPERSHIFT, "HostedCluster"
                            hfd_hs_secrets = {"v1", "Secret", "secrets", false},
                            hfd_hs_namespaces = {"v1", "Namespace", "namespaces", true};
 
-json_t *hfd_hs_gvk(const struct hfd_kube_type *type)
-{
-    const char *slash = strchr(type->group_version, '/');
-    const size_t group = slash != NULL ? (size_t)(slash - type->group_version) : 0;
+/* ---- networks: each CIDR is one, and no two overlap ---- */
 
-    return json_pack("{s:s%,s:s,s:s}", "Group", type->group_version, group, "Version",
-                     slash != NULL ? slash + 1 : type->group_version, "Kind", type->kind);
+#define NETWORKS_MAX 75
+
+struct network {
+    char field[64];
+    struct hfd_ip address;
+    int bits; /* of its prefix */
+};
+
+/* Four decimal numbers, which may begin with zeros here. */
+static bool parse_v4(hfd_slice s, unsigned char *out)
+{
+    for (int i = 0; i < 4; i++) {
+        const char *dot = s.len > 0 && i < 3 ? memchr(s.p, '.', s.len) : NULL;
+        const hfd_slice part = {s.p, i < 3 && dot != NULL ? (size_t)(dot - s.p) : s.len};
+        int64_t v;
+
+        if ((i < 3 && dot == NULL) || hfd_parse_i64(part, 0, 255, &v, NULL) != HFD_OK)
+            return false;
+        out[i] = (unsigned char)v;
+        if (dot != NULL)
+            s = (hfd_slice){dot + 1, s.len - part.len - 1};
+    }
+    return true;
+}
+
+static bool parse_cidr(hfd_slice s, struct network *out)
+{
+    const char *slash = s.len > 0 ? memchr(s.p, '/', s.len) : NULL;
+    hfd_slice address, bits;
+    int64_t n;
+
+    if (slash == NULL)
+        return false;
+    address = (hfd_slice){s.p, (size_t)(slash - s.p)};
+    bits = (hfd_slice){slash + 1, s.len - address.len - 1};
+    out->address = (struct hfd_ip){.bits = 32};
+    if (memchr(address.p, ':', address.len) == NULL) {
+        if (!parse_v4(address, out->address.bytes))
+            return false;
+    } else if (memchr(address.p, '.', address.len) != NULL ||
+               !hfd_ip_parse(address, &out->address)) {
+        return false;
+    }
+    out->bits = hfd_parse_i64(bits, 0, out->address.bits, &n, NULL) == HFD_OK ? (int)n : -1;
+    return out->bits >= 0;
+}
+
+/* Two networks overlap if they are equal in the bits of the shorter prefix. */
+static bool overlap(const struct network *a, const struct network *b)
+{
+    return a->address.bits == b->address.bits &&
+           hfd_ip_bits_equal(a->address.bytes, b->address.bytes,
+                             a->bits < b->bits ? a->bits : b->bits);
+}
+
+struct networks {
+    struct network all[NETWORKS_MAX];
+    size_t count;
+    char *field, *what;
+};
+
+static bool fail_network(struct networks *r, const char *field, const char *what)
+{
+    (void)snprintf(r->field, 64, "networking.%s", field);
+    (void)snprintf(r->what, 160, "%s", what);
+    return false;
+}
+
+static bool add_network(struct networks *r, const char *member, size_t i, const json_t *entry)
+{
+    struct network *n = &r->all[r->count];
+    const json_t *v = json_is_string(entry) ? entry : json_object_get(entry, "cidr");
+    char what[160];
+
+    if (!json_is_string(v) || r->count == NETWORKS_MAX)
+        return true;
+    (void)snprintf(n->field, sizeof(n->field), "%s[%zu]", member, i);
+    if (!parse_cidr((hfd_slice){json_string_value(v), json_string_length(v)}, n))
+        return fail_network(r, n->field, "expected a network like 10.132.0.0/14");
+    for (size_t k = 0; k < r->count; k++) {
+        if (!overlap(&r->all[k], n))
+            continue;
+        (void)snprintf(what, sizeof(what), "expected networks that do not overlap; %s does",
+                       r->all[k].field);
+        return fail_network(r, n->field, what);
+    }
+    r->count++;
+    return true;
+}
+
+bool hfd_hs_networks_check(const json_t *networking, char field[64], char what[160])
+{
+    static const char *const members[] = {"cluster_network", "clusterNetwork",  "service_network",
+                                          "serviceNetwork",  "machine_network", "machineNetwork"};
+    struct networks r = {.field = field, .what = what};
+
+    for (size_t m = 0; m < sizeof(members) / sizeof(members[0]); m++) {
+        const json_t *list = json_object_get(networking, members[m]);
+
+        for (size_t i = 0; i < json_array_size(list); i++)
+            if (!add_network(&r, members[m], i, json_array_get(list, i)))
+                return false;
+    }
+    return true;
 }
 
 /* ---- order ---- */
@@ -53,33 +152,12 @@ static const char *text_of(const json_t *obj, const char *key)
     return json_string_value(json_object_get(obj, key));
 }
 
-const char *hfd_hs_platform_type(const json_t *spec)
-{
-    const char *type = text_of(json_object_get(spec, "platform"), "type");
-
-    return type != NULL ? type : "None";
-}
-
 const char *hfd_hs_platform_block(const char *type)
 {
     for (size_t i = 0; i < PLATFORM_COUNT; i++)
         if (strcmp(platforms[i].type, type) == 0)
             return platforms[i].block;
     return NULL;
-}
-
-hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec, const struct hfd_hs_defaults *defaults)
-{
-    const char *given = text_of(cluster_spec, "namespace");
-
-    return given != NULL ? hfd_slice_of(given) : defaults->namespace;
-}
-
-hfd_slice hfd_hs_management_of(const json_t *cluster_spec)
-{
-    const char *given = text_of(cluster_spec, "management");
-
-    return given != NULL ? hfd_slice_of(given) : HFD_SLICE(HFD_HS_MANAGEMENT);
 }
 
 bool hfd_hs_has_management(const struct hfd_hs_defaults *defaults, hfd_slice name)
@@ -101,13 +179,6 @@ void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, 
     for (size_t i = 0; i < defaults->management_count && at < size; i++)
         at += (size_t)snprintf(out + at, size - at, "%s%.*s", i > 0 ? ", " : "",
                                HFD_SLICE_FMT(defaults->managements[i]));
-}
-
-bool hfd_hs_is_passthrough(const json_t *cluster_spec)
-{
-    const json_t *block = json_object_get(json_object_get(cluster_spec, "platform"), "kubevirt");
-
-    return json_is_true(json_object_get(block, "baseDomainPassthrough"));
 }
 
 /* The next name of a path, without the index of a list: "etcd" of "etcd.managed[0].x". */

@@ -32,9 +32,6 @@
 extern const struct hfd_kube_type hfd_hs_hosted_clusters, hfd_hs_node_pools, hfd_hs_secrets,
     hfd_hs_namespaces;
 
-/** The kind of an object as EMCO has it: Group, Version, Kind. @return gives; NULL = no memory */
-json_t *hfd_hs_gvk(const struct hfd_kube_type *type);
-
 /** The settings hypershift.*, which hold for orders that say nothing. Texts are borrowed. */
 struct hfd_hs_defaults {
     hfd_slice namespace;
@@ -72,19 +69,49 @@ hfd_slice hfd_hs_order_field(const json_t *spec, bool of_pool, hfd_slice field,
  * The platform type of a cluster's spec, "None" if it names none.
  * @param spec  NULL = empty
  */
-const char *hfd_hs_platform_type(const json_t *spec);
+static inline const char *hfd_hs_platform_type(const json_t *spec)
+{
+    const json_t *type = json_object_get(json_object_get(spec, "platform"), "type");
+
+    return json_is_string(type) ? json_string_value(type) : "None";
+}
 /** The member of spec.platform with the block of that type: "kubevirt"; NULL if it has none. */
 const char *hfd_hs_platform_block(const char *type);
 /** The namespace of a cluster's objects. */
-hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec, const struct hfd_hs_defaults *defaults);
+static inline hfd_slice hfd_hs_namespace_of(const json_t *cluster_spec,
+                                            const struct hfd_hs_defaults *defaults)
+{
+    const char *given = json_string_value(json_object_get(cluster_spec, "namespace"));
+
+    return given != NULL ? hfd_slice_of(given) : defaults->namespace;
+}
 /** The name of a cluster's management cluster. @param cluster_spec  NULL = empty */
-hfd_slice hfd_hs_management_of(const json_t *cluster_spec);
+static inline hfd_slice hfd_hs_management_of(const json_t *cluster_spec)
+{
+    const char *given = json_string_value(json_object_get(cluster_spec, "management"));
+
+    return given != NULL ? hfd_slice_of(given) : HFD_SLICE(HFD_HS_MANAGEMENT);
+}
 /** True if the settings have a management cluster of that name. */
 bool hfd_hs_has_management(const struct hfd_hs_defaults *defaults, hfd_slice name);
 /** Writes "default, east": the names of the management clusters. Cut if there is no room. */
 void hfd_hs_managements_text(const struct hfd_hs_defaults *defaults, char *out, size_t size);
 /** True if HyperShift makes a domain of the management cluster's own. */
-bool hfd_hs_is_passthrough(const json_t *cluster_spec);
+static inline bool hfd_hs_is_passthrough(const json_t *cluster_spec)
+{
+    const json_t *block = json_object_get(json_object_get(cluster_spec, "platform"), "kubevirt");
+
+    return json_is_true(json_object_get(block, "baseDomainPassthrough"));
+}
+
+/**
+ * Checks spec.networking. Members of a wrong type count as absent. Pure.
+ * @param networking  NULL = none; then the defaults of HyperShift hold, which fit
+ * @param field  where the first mistake is: "networking.cluster_network[0]"
+ * @param what   what was expected
+ * @return true if there is no mistake
+ */
+bool hfd_hs_networks_check(const json_t *networking, char field[64], char what[160]);
 
 /** hfd_adapter_hooks.admit. @return HFD_OK, HFD_INVALID, HFD_IMMUTABLE */
 HFD_MUST_CHECK hfd_rc hfd_hs_admit(const struct hfd_hs_checker *checker, const struct hfd_ctx *c,

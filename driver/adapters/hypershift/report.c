@@ -14,6 +14,16 @@ static const char works[] = "AdapterWorks";
 
 /* ---- data ---- */
 
+/* The kind of an object as EMCO has it: Group, Version, Kind. @return gives; NULL = no memory */
+static json_t *gvk(const struct hfd_kube_type *type)
+{
+    const char *slash = strchr(type->group_version, '/');
+    const size_t group = slash != NULL ? (size_t)(slash - type->group_version) : 0;
+
+    return json_pack("{s:s%,s:s,s:s}", "Group", type->group_version, group, "Version",
+                     slash != NULL ? slash + 1 : type->group_version, "Kind", type->kind);
+}
+
 /* The part of the data beside objects and outputs. */
 struct progress {
     int64_t serves;      /* the generation that was reached; 0 = none */
@@ -71,7 +81,7 @@ static json_t *entry_of(struct build *b, const struct hfd_hs_work *w, const char
         b->failed = true;
         return NULL;
     }
-    data_put(b, entry, "GVK", hfd_hs_gvk(o->name.type));
+    data_put(b, entry, "GVK", gvk(o->name.type));
     data_put(b, entry, "name", json_stringn(o->name.name.p, o->name.name.len));
     data_put(b, entry, "namespace", json_stringn(o->name.namespace.p, o->name.namespace.len));
     data_put(b, entry, "rsync-status", json_string(rsync));
@@ -356,12 +366,6 @@ size_t hfd_hs_report_conditions(const struct hfd_hs_work *w, const struct hfd_hs
     return w->row.deleted_us != 0 ? HFD_HS_CONDITIONS_MAX : HFD_HS_CONDITIONS_MAX - 1;
 }
 
-const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *w,
-                                                    const struct hfd_hs_report *r)
-{
-    return strcmp(r->adapter, HFD_HS_ADAPTER) == 0 ? &w->prev : &w->prev_validation;
-}
-
 /* ---- the tree of what the operator made ---- */
 
 #define EVERY_US (120 * HFD_US_PER_S)  /* between two times of a resource */
@@ -468,7 +472,7 @@ static json_t *node_of(struct tree *t, const json_t *object)
 
     if (node == NULL)
         return NULL;
-    put(t, node, "GVK", hfd_hs_gvk(t->type));
+    put(t, node, "GVK", gvk(t->type));
     put_text(t, node, "name", hfd_hs_metadata(object, "name"));
     put_text(t, node, "namespace", hfd_hs_metadata(object, "namespace"));
     if (owner != NULL)
@@ -668,7 +672,7 @@ static bool begin(struct tree *t)
     t->not_shown = json_array();
     if (t->root == NULL || t->not_shown == NULL)
         return false;
-    put(t, t->root, "GVK", hfd_hs_gvk(o->type));
+    put(t, t->root, "GVK", gvk(o->type));
     put_text(t, t->root, "name", o->name);
     put_text(t, t->root, "namespace", o->namespace);
     if (w->row.kind == HFD_KIND_NODEPOOL)

@@ -44,8 +44,11 @@ size_t hfd_hs_report_conditions(const struct hfd_hs_work *work, const struct hfd
                                 struct hfd_condition out[HFD_HS_CONDITIONS_MAX]);
 
 /** The report that HyperFleet has of the same adapter; `adapter` is empty if it has none. */
-const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *work,
-                                                    const struct hfd_hs_report *report);
+static inline const struct hfd_report_row *hfd_hs_report_previous(const struct hfd_hs_work *w,
+                                                                  const struct hfd_hs_report *r)
+{
+    return strcmp(r->adapter, HFD_HS_ADAPTER) == 0 ? &w->prev : &w->prev_validation;
+}
 
 /*
  * The objects that HyperShift's operator makes of ours, as a tree by owner references, for the

@@ -9,11 +9,6 @@
 
 /* ---- reading ---- */
 
-int64_t hfd_hs_object_generation(const json_t *object)
-{
-    return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
-}
-
 struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *type)
 {
     const json_t *all = json_object_get(json_object_get(object, "status"), "conditions");
@@ -37,16 +32,6 @@ struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *ty
     return (struct hfd_hs_condition){.found = false};
 }
 
-hfd_slice hfd_hs_metadata(const json_t *object, const char *key)
-{
-    return hfd_json_text(json_object_get(object, "metadata"), key);
-}
-
-hfd_slice hfd_hs_label(const json_t *object, const char *key)
-{
-    return hfd_json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
-}
-
 int64_t hfd_hs_applied_generation(const json_t *object)
 {
     const json_t *notes = json_object_get(json_object_get(object, "metadata"), "annotations");
@@ -56,11 +41,6 @@ int64_t hfd_hs_applied_generation(const json_t *object)
                          NULL) == HFD_OK
                ? generation
                : 0;
-}
-
-bool hfd_hs_is_deleting(const json_t *object)
-{
-    return hfd_hs_metadata(object, "deletionTimestamp").len > 0;
 }
 
 static void say(char *out, size_t size, hfd_slice text)

@@ -6,9 +6,7 @@
 #ifndef HFD_HYPERSHIFT_STATE_H
 #define HFD_HYPERSHIFT_STATE_H
 
-#include <jansson.h>
-
-#include "driver/base/slice.h"
+#include "driver/base/jsonx.h"
 
 /** A condition of an object. */
 struct hfd_hs_condition {
@@ -22,15 +20,27 @@ struct hfd_hs_condition {
 struct hfd_hs_condition hfd_hs_condition_of(const json_t *object, const char *type);
 
 /** A text member below metadata, or empty. "uid", "resourceVersion" */
-hfd_slice hfd_hs_metadata(const json_t *object, const char *key);
+static inline hfd_slice hfd_hs_metadata(const json_t *object, const char *key)
+{
+    return hfd_json_text(json_object_get(object, "metadata"), key);
+}
 /** A label, or empty. */
-hfd_slice hfd_hs_label(const json_t *object, const char *key);
+static inline hfd_slice hfd_hs_label(const json_t *object, const char *key)
+{
+    return hfd_json_text(json_object_get(json_object_get(object, "metadata"), "labels"), key);
+}
 /** The generation of the HyperFleet resource that was applied, 0 if it cannot be read. */
 int64_t hfd_hs_applied_generation(const json_t *object);
 /** True if its deletion was requested. */
-bool hfd_hs_is_deleting(const json_t *object);
+static inline bool hfd_hs_is_deleting(const json_t *object)
+{
+    return hfd_hs_metadata(object, "deletionTimestamp").len > 0;
+}
 /** The generation of the object itself: it grows with each change of its spec. */
-int64_t hfd_hs_object_generation(const json_t *object);
+static inline int64_t hfd_hs_object_generation(const json_t *object)
+{
+    return json_integer_value(json_object_get(json_object_get(object, "metadata"), "generation"));
+}
 /**
  * Writes what holds up a deletion, cut if there is no room: " since TIME: finalizers a, b;
  * HostedClusterDestroyed: words". Empty before the deletion was requested.

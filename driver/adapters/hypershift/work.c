@@ -9,15 +9,6 @@
 
 /* ---- work ---- */
 
-struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *r, hfd_slice id)
-{
-    struct hfd_hs_record *record = *hfd_hs_bucket_of(r, id);
-
-    while (record != NULL && !hfd_slice_is(id, record->id))
-        record = record->next;
-    return record;
-}
-
 hfd_rc hfd_hs_read_validated(struct hfd_hs_work *w, struct hfd_err *err)
 {
     const struct hfd_report_row *r = &w->prev_validation;

@@ -100,7 +100,14 @@ static inline struct hfd_hs_record **hfd_hs_bucket_of(const struct hfd_hs_record
 }
 
 /** Finds the record of a cluster or nodepool, or NULL. */
-struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *records, hfd_slice id);
+static inline struct hfd_hs_record *hfd_hs_record_find(const struct hfd_hs_records *r, hfd_slice id)
+{
+    struct hfd_hs_record *record = *hfd_hs_bucket_of(r, id);
+
+    while (record != NULL && !hfd_slice_is(id, record->id))
+        record = record->next;
+    return record;
+}
 
 /** A kind of objects that the operator makes. */
 struct hfd_hs_part {

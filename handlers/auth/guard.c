@@ -425,22 +425,13 @@ static void take_line(struct hfd_failures *f, int64_t now_us, struct hfd_failure
     f->silent = 0;
 }
 
-struct hfd_failure_note hfd_failures_add(struct hfd_failures *f, const char *from, int64_t now_us)
+struct hfd_failure_note hfd_failures_note(struct hfd_failures *f, const char *from, int64_t now_us)
 {
     struct hfd_failure_note note = {.log = false};
 
     pthread_mutex_lock(&f->lock);
-    note.delay_us = add(f, from, now_us);
-    take_line(f, now_us, &note);
-    pthread_mutex_unlock(&f->lock);
-    return note;
-}
-
-struct hfd_failure_note hfd_failures_line(struct hfd_failures *f, int64_t now_us)
-{
-    struct hfd_failure_note note = {.log = false};
-
-    pthread_mutex_lock(&f->lock);
+    if (from != NULL)
+        note.delay_us = add(f, from, now_us);
     take_line(f, now_us, &note);
     pthread_mutex_unlock(&f->lock);
     return note;
@@ -610,11 +601,6 @@ void hfd_guard_free(struct hfd_guard *guard)
     free(guard);
 }
 
-bool hfd_guard_is_on(const struct hfd_guard *guard)
-{
-    return atomic_load(&guard->on);
-}
-
 /* Returns a reference to the present keyset. */
 static struct hfd_keyset *guard_set(struct hfd_guard *guard)
 {
@@ -746,11 +732,6 @@ void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_s
         check_token(guard, view, secret, now_us, out);
     else if (hfd_jwt_is(secret))
         check_jwt(guard, view, secret, now_us, out);
-}
-
-struct hfd_failures *hfd_guard_failures(struct hfd_guard *guard)
-{
-    return &guard->failures;
 }
 
 void hfd_guard_note(struct hfd_guard *guard, struct hfd_keyset_row *used, const char *from,

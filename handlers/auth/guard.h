@@ -57,13 +57,10 @@ struct hfd_failure_note {
 };
 
 /**
- * Notes a failure.
- * @param from  the address of the caller, as text
+ * Notes a failure, and asks for a line of the log.
+ * @param from  the address of the caller, as text; NULL = asks for the line alone
  */
-struct hfd_failure_note hfd_failures_add(struct hfd_failures *f, const char *from, int64_t now_us);
-/** Asks for a line of the log without a failure. */
-struct hfd_failure_note hfd_failures_line(struct hfd_failures *f, int64_t now_us);
-
+struct hfd_failure_note hfd_failures_note(struct hfd_failures *f, const char *from, int64_t now_us);
 struct hfd_guard_config {
     const char *tokens_file; /* empty: there are no tokens */
     struct hfd_signers_config signers;
@@ -82,8 +79,6 @@ HFD_MUST_CHECK hfd_rc hfd_guard_open(const struct hfd_guard_config *config, stru
 /** Accepts NULL. Views must be closed before. */
 void hfd_guard_free(struct hfd_guard *guard);
 
-/** Returns true if authentication is on. Thread: any. */
-bool hfd_guard_is_on(const struct hfd_guard *guard);
 /** Returns true if a credential is configured that is valid now. Thread: any. */
 bool hfd_guard_is_usable(struct hfd_guard *guard);
 
@@ -126,8 +121,6 @@ void hfd_guard_check(struct hfd_guard *guard, struct hfd_guard_view *view, hfd_s
 /** Notes the use of answer->used. @param from  the address of the caller */
 void hfd_guard_note(struct hfd_guard *guard, struct hfd_keyset_row *used, const char *from,
                     int64_t now_us);
-/** Returns the failed logins. */
-struct hfd_failures *hfd_guard_failures(struct hfd_guard *guard);
 void hfd_guard_view_close(struct hfd_guard_view *view);
 
 /** A token in a list for the operator: no hash. */
@@ -178,5 +171,11 @@ struct hfd_guard {
     bool usable;      /* a credential was valid at the last look */
     char said[sizeof(((struct hfd_err *)0)->msg)]; /* the last error of the tokens file */
 };
+
+/** Returns true if authentication is on. Thread: any. */
+static inline bool hfd_guard_is_on(const struct hfd_guard *guard)
+{
+    return atomic_load(&guard->on);
+}
 
 #endif

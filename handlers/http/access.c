@@ -1,55 +1,23 @@
 /* See access.h. */
 #include "handlers/http/access.h"
 
-#include "driver/base/log.h"
-#include "driver/base/metrics.h"
 #include "driver/core/driver.h"
 #include "handlers/auth/decide.h"
 #include "handlers/http/door.h"
 #include "handlers/http/origin.h"
 
-static void format_client(const struct hfd_exchange *x, char out[HFD_FROM_MAX])
-{
-    hfd_host_address_format(&x->client, out);
-}
-_Static_assert(HFD_FROM_MAX >= HFD_IP_TEXT_MAX, "an address fits");
-
 /* Finds the credentials of a request and checks them. */
 static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_answer *out,
                        struct hfd_err *err)
 {
-    const struct hfd_conn *conn = hfd_exchange_conn(x);
-    const bool basic = hfd_headers_takes_basic(conn->listener->which);
-    hfd_slice secret = hfd_exchange_path_token(x), header;
-    HFD_BASIC_TEXT(password);
+    hfd_slice header = HFD_SLICE_NONE;
     hfd_rc rc = HFD_OK;
 
-    *out = (struct hfd_guard_answer){.caller = {.fault = HFD_AUTH_NONE}};
-    if (secret.len == 0) {
+    if (x->path_token.len == 0)
         rc = hfd_exchange_header(x, "authorization", &header, err);
-        out->caller.fault = rc == HFD_OK
-                                ? hfd_credential_read(header, basic ? password : NULL, &secret)
-                                : HFD_AUTH_UNREADABLE;
-    }
-    if (out->caller.fault == HFD_AUTH_NONE)
-        hfd_guard_check(hfd_exchange_app(x)->guard, &conn->loop->guard_view, secret, now_us, out);
-    hfd_credential_wipe(password, secret);
+    if (rc == HFD_OK)
+        hfd_conn_identify(x->conn, x->path_token, header, now_us, out);
     return rc;
-}
-
-/* Counts and logs the refusal of a caller that is known, or that brought no credentials. */
-static void note_refusal(const struct hfd_exchange *x, const char *text, const char *reason)
-{
-    struct hfd_guard *guard = hfd_exchange_app(x)->guard;
-    struct hfd_failure_note note = {.log = true};
-    char from[HFD_FROM_MAX];
-
-    if (guard != NULL)
-        note = hfd_failures_line(hfd_guard_failures(guard),
-                                 hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
-    format_client(x, from);
-    hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    hfd_conn_log_refusal(&note, reason, text, from);
 }
 
 /* Refuses at once. */
@@ -61,7 +29,7 @@ static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *
                                                       : HFD_UNAUTHORIZED;
     struct hfd_err err;
 
-    note_refusal(x, text, reason);
+    (void)hfd_conn_note_refusal(x->conn, false, reason, text);
     hfd_exchange_fail(x, hfd_fail(&err, rc, "%s", text), &err);
 }
 
@@ -69,27 +37,30 @@ static void refuse(struct hfd_exchange *x, enum hfd_access verdict, const char *
  */
 static void refuse_login(struct hfd_exchange *x, const char *text, const char *reason)
 {
-    struct hfd_failure_note note;
-    char from[HFD_FROM_MAX];
+    const int64_t delay_us = hfd_conn_note_refusal(x->conn, true, reason, text);
     struct hfd_err err;
 
-    format_client(x, from);
-    hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    note = hfd_failures_add(hfd_guard_failures(hfd_exchange_app(x)->guard), from,
-                            hfd_loop_mono_us(hfd_exchange_conn(x)->loop));
-    hfd_conn_log_refusal(&note, reason, text, from);
     (void)hfd_fail(&err, HFD_UNAUTHORIZED, "%s", text);
-    hfd_exchange_refuse_later(x, &err, note.delay_us);
+    hfd_exchange_refuse_later(x, &err, delay_us);
 }
 
 static void note_use(struct hfd_exchange *x, struct hfd_guard_answer *answer, int64_t now_us)
 {
-    char from[HFD_FROM_MAX];
+    char from[HFD_IP_TEXT_MAX];
 
     if (answer->used == NULL)
         return;
-    format_client(x, from);
+    hfd_host_address_format(&x->client, from);
     hfd_guard_note(hfd_exchange_app(x)->guard, answer->used, from, now_us);
+}
+
+/* Copies the caller. Returns false if memory is short. */
+static bool set_caller(struct hfd_exchange *x, const struct hfd_caller *caller)
+{
+    x->caller = hfd_arena_dup(&x->mem, caller->name);
+    x->grant =
+        (struct hfd_grant){caller->grant.scopes, hfd_arena_dup(&x->mem, caller->grant.adapters)};
+    return x->caller.p != NULL && x->grant.adapters.p != NULL;
 }
 
 static bool is_foreign(const struct hfd_exchange *x)
@@ -133,7 +104,7 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
         return false;
     }
     note_use(x, &answer, now_us);
-    if (!hfd_exchange_set_caller(x, &answer.caller)) {
+    if (!set_caller(x, &answer.caller)) {
         hfd_exchange_fail(x, hfd_fail_nomem(&err, "name the caller"), &err);
         return false;
     }
@@ -174,10 +145,10 @@ hfd_rc hfd_access_check_name(const struct hfd_exchange *x, hfd_slice name, struc
     static const char text[] =
         "the identity header names the caller as one of this server's own: a "
         "token, or another name of hyperfleet.local";
-    const struct hfd_keyset *own = hfd_exchange_conn(x)->loop->guard_view.set;
+    const struct hfd_keyset *own = x->conn->loop->guard_view.set;
 
     if (!hfd_identity_is_ours(name) && (own == NULL || !hfd_keyset_has_name(own, name)))
         return HFD_OK;
-    note_refusal(x, text, hfd_auth_fault_label(HFD_AUTH_RESERVED));
+    (void)hfd_conn_note_refusal(x->conn, false, hfd_auth_fault_label(HFD_AUTH_RESERVED), text);
     return hfd_fail(err, HFD_FORBIDDEN, "%s", text);
 }

@@ -157,7 +157,8 @@ static void add(h2o_req_t *req, const char *name, hfd_slice value)
 #define BEARER "Bearer"
 #define BASIC "Basic realm=\"hyperfleet-driver\", charset=\"UTF-8\""
 
-bool hfd_headers_takes_basic(enum hfd_listener listener)
+/* Returns true if a browser may log in to a listener with a password (HTTP Basic). */
+static bool takes_basic(enum hfd_listener listener)
 {
     return listener == HFD_LISTENER_OPS;
 }
@@ -166,16 +167,15 @@ bool hfd_headers_takes_basic(enum hfd_listener listener)
 static void add_challenges(h2o_req_t *req, enum hfd_listener listener)
 {
     add(req, "WWW-Authenticate", HFD_SLICE(BEARER));
-    if (hfd_headers_takes_basic(listener))
+    if (takes_basic(listener))
         add(req, "WWW-Authenticate", HFD_SLICE(BASIC));
 }
 
 /* The lines of a 401 for an answer that the door writes. */
 static const char *headers_challenges(enum hfd_listener listener)
 {
-    return hfd_headers_takes_basic(listener) ? "WWW-Authenticate: " BEARER
-                                               "\r\nWWW-Authenticate: " BASIC "\r\n"
-                                             : "WWW-Authenticate: " BEARER "\r\n";
+    return takes_basic(listener) ? "WWW-Authenticate: " BEARER "\r\nWWW-Authenticate: " BASIC "\r\n"
+                                 : "WWW-Authenticate: " BEARER "\r\n";
 }
 
 void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more)
@@ -246,53 +246,41 @@ static enum hfd_need conn_need(const struct hfd_conn *conn)
     return need;
 }
 
-/* Finds the credentials in the head, and checks them. */
-static enum hfd_auth_fault check(struct hfd_conn *conn, hfd_slice secret)
+void hfd_conn_identify(struct hfd_conn *conn, hfd_slice secret, hfd_slice authorization,
+                       int64_t now_us, struct hfd_guard_answer *out)
 {
-    const struct hfd_app *app = conn->loop->server->app;
-    const bool basic = hfd_headers_takes_basic(conn->listener->which);
-    const int64_t now_us = hfd_clock_wall_us(app->clock) + hfd_clock_skew_us(app->clock);
-    struct hfd_guard_answer answer = {.caller = {.fault = HFD_AUTH_NONE}};
+    const bool basic = takes_basic(conn->listener->which);
     HFD_BASIC_TEXT(password);
 
+    *out = (struct hfd_guard_answer){.caller = {.fault = HFD_AUTH_NONE}};
     if (secret.len == 0)
-        answer.caller.fault = hfd_credential_read(hfd_slice_trim(conn->head.authorization),
-                                                  basic ? password : NULL, &secret);
-    if (answer.caller.fault == HFD_AUTH_NONE)
-        hfd_guard_check(app->guard, &conn->loop->guard_view, secret, now_us, &answer);
+        out->caller.fault = hfd_credential_read(authorization, basic ? password : NULL, &secret);
+    if (out->caller.fault == HFD_AUTH_NONE)
+        hfd_guard_check(conn->loop->server->app->guard, &conn->loop->guard_view, secret, now_us,
+                        out);
     hfd_credential_wipe(password, secret);
-    return answer.caller.fault;
 }
 
-static void note(struct hfd_conn *conn, enum hfd_auth_fault fault, const char *text);
-
-void hfd_conn_log_refusal(const struct hfd_failure_note *note, const char *reason, const char *text,
-                          const char *from)
+int64_t hfd_conn_note_refusal(const struct hfd_conn *conn, bool failed, const char *reason,
+                              const char *text)
 {
-    const struct hfd_log_field fields[] = {HFD_LOG_CSTR("reason", reason),
-                                           HFD_LOG_CSTR("error", text), HFD_LOG_CSTR("from", from),
-                                           HFD_LOG_INT("silent", note->silent)};
-
-    if (note->log && hfd_log_enabled(HFD_LOG_INFO))
-        hfd_log_write(HFD_LOG_INFO, "caller refused", fields, note->silent > 0 ? 4 : 3);
-}
-
-/* Counts and logs a refusal as access.c does. The answer to credentials that are wrong waits. */
-static void note(struct hfd_conn *conn, enum hfd_auth_fault fault, const char *text)
-{
-    const bool waits = fault != HFD_AUTH_ABSENT && fault != HFD_AUTH_NO_KEYS;
-    const char *reason = hfd_auth_fault_label(fault);
-    struct hfd_failures *failures = hfd_guard_failures(conn->loop->server->app->guard);
-    const int64_t now_us = hfd_loop_mono_us(conn->loop);
-    struct hfd_failure_note said;
+    struct hfd_guard *guard = conn->loop->server->app->guard;
+    struct hfd_failure_note note = {.log = true};
     char from[HFD_IP_TEXT_MAX];
 
     hfd_host_address_format(&conn->client, from);
     hfd_metric_add(HFD_METRIC_AUTH_REFUSED, HFD_LABELS(reason), 1);
-    said = waits ? hfd_failures_add(failures, from, now_us) : hfd_failures_line(failures, now_us);
-    if (waits)
-        conn->until_us = now_us + said.delay_us;
-    hfd_conn_log_refusal(&said, reason, text, from);
+    if (guard != NULL)
+        note =
+            hfd_failures_note(&guard->failures, failed ? from : NULL, hfd_loop_mono_us(conn->loop));
+    if (note.log && hfd_log_enabled(HFD_LOG_INFO)) {
+        const struct hfd_log_field fields[] = {
+            HFD_LOG_CSTR("reason", reason), HFD_LOG_CSTR("error", text), HFD_LOG_CSTR("from", from),
+            HFD_LOG_INT("silent", note.silent)};
+
+        hfd_log_write(HFD_LOG_INFO, "caller refused", fields, note.silent > 0 ? 4 : 3);
+    }
+    return note.delay_us;
 }
 
 /* Returns true if the request has arrived whole, as most do. */
@@ -314,23 +302,30 @@ static bool has_body(const struct hfd_conn *conn)
 static enum hfd_head_verdict conn_check_caller(struct hfd_conn *conn, char text[HFD_AUTH_TEXT_MAX],
                                                struct hfd_head_fault *fault)
 {
-    const struct hfd_guard *guard = conn->loop->server->app->guard;
-    struct hfd_caller caller = {.fault = HFD_AUTH_NONE};
+    const struct hfd_app *app = conn->loop->server->app;
     hfd_slice path = conn->head.path, secret;
+    struct hfd_guard_answer answer;
+    int64_t now_us, delay_us;
+    bool waits;
 
-    if (has_body(conn) || guard == NULL || !hfd_guard_is_on(guard))
+    if (has_body(conn) || app->guard == NULL || !hfd_guard_is_on(app->guard))
         return HFD_HEAD_OK;
     hfd_credential_cut(&path, &secret);
     if (conn_need(conn) == HFD_NEED_OPEN)
         return HFD_HEAD_OK;
-    caller.fault = check(conn, secret);
-    if (caller.fault == HFD_AUTH_NONE)
+    now_us = hfd_clock_wall_us(app->clock) + hfd_clock_skew_us(app->clock);
+    hfd_conn_identify(conn, secret, hfd_slice_trim(conn->head.authorization), now_us, &answer);
+    if (answer.caller.fault == HFD_AUTH_NONE)
         return HFD_HEAD_OK;
-    if (hfd_auth_decide(true, HFD_NEED_ANY, &caller, text) == HFD_ACCESS_LATER)
+    if (hfd_auth_decide(true, HFD_NEED_ANY, &answer.caller, text) == HFD_ACCESS_LATER)
         *fault = (struct hfd_head_fault){.status = 503, .reason = "unchecked", .text = text};
     else
         *fault = (struct hfd_head_fault){.status = 401, .reason = "unauthorized", .text = text};
-    note(conn, caller.fault, text);
+    /* The answer to credentials that are wrong waits. */
+    waits = answer.caller.fault != HFD_AUTH_ABSENT && answer.caller.fault != HFD_AUTH_NO_KEYS;
+    delay_us = hfd_conn_note_refusal(conn, waits, hfd_auth_fault_label(answer.caller.fault), text);
+    if (waits)
+        conn->until_us = hfd_loop_mono_us(conn->loop) + delay_us;
     return HFD_HEAD_BAD;
 }
 
@@ -427,12 +422,6 @@ void hfd_conn_close(struct hfd_conn *conn, const char *why)
         h2o_socket_close(conn->sock);
     else
         let_go(conn, why);
-}
-
-void hfd_conn_cut(struct hfd_conn *conn, const char *why)
-{
-    conn->closing = why;
-    (void)shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
 }
 
 static void reset_for_next(struct hfd_conn *conn)
@@ -832,13 +821,6 @@ static void conn_begin(struct hfd_conn *conn)
         advance(conn);
 }
 
-void hfd_conn_request_done(struct hfd_conn *conn)
-{
-    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
-    if (!h2o_linklist_is_linked(&conn->rearm_link))
-        h2o_linklist_insert(&conn->loop->rearm, &conn->rearm_link);
-}
-
 void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last)
 {
     struct hfd_conn *conn = hfd_conn_of(req);
@@ -850,23 +832,6 @@ void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last)
     /* "Connection: close" is written by now. h2o would close at once; the door lingers instead. */
     if (conn->pipelined)
         req->http1_is_persistent = 1;
-}
-
-void hfd_conn_lend_place(struct hfd_conn *conn)
-{
-    if (conn->placeless || conn->lent)
-        return;
-    conn->lent = true;
-    conn->listener->on_closed(conn->listener);
-}
-
-void hfd_conn_take_place(struct hfd_conn *conn)
-{
-    if (!conn->lent)
-        return;
-    conn->lent = false;
-    atomic_fetch_add(&conn->listener->connections, 1);
-    hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, 1);
 }
 
 static void rearm(struct hfd_conn *conn)

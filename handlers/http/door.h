@@ -16,6 +16,8 @@
 #include "handlers/http/loop.h"
 #include "handlers/settings/network.h"
 
+#include <sys/socket.h>
+
 /** The life of a connection. */
 enum hfd_conn_state {
     HFD_CONN_HANDSHAKE, /* of TLS */
@@ -74,16 +76,8 @@ void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock,
                    const struct hfd_host_address *peer);
 /** Returns the connection of a request. */
 struct hfd_conn *hfd_conn_of(h2o_req_t *req);
-/**
- * Tells the door that h2o has disposed of the request: the answer is sent, or the connection
- * closes.
- */
-void hfd_conn_request_done(struct hfd_conn *conn);
 /** Gives h2o the next bytes of the answer. @param last  no others follow */
 void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last);
-/** Gives its place to other connections, and takes one again, whether one is free or not. */
-void hfd_conn_lend_place(struct hfd_conn *conn);
-void hfd_conn_take_place(struct hfd_conn *conn);
 /** Continues every connection of the rearm list. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
 
@@ -93,7 +87,11 @@ void hfd_conn_rearm_all(struct hfd_loop *loop);
  */
 void hfd_conn_close(struct hfd_conn *conn, const char *why);
 /** Makes the kernel end the connection. h2o notices at its next read or write. */
-void hfd_conn_cut(struct hfd_conn *conn, const char *why);
+static inline void hfd_conn_cut(struct hfd_conn *conn, const char *why)
+{
+    conn->closing = why;
+    (void)shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
+}
 /**
  * Answers instead of h2o and ends the connection, because the bytes after a bad request cannot be
  * trusted.
@@ -103,11 +101,20 @@ void hfd_conn_refuse(struct hfd_conn *conn, const struct hfd_head_fault *fault);
 void hfd_conn_refuse_now(struct hfd_conn *conn);
 
 /**
- * Writes the line of a refused caller, if the log has room for it.
- * @param text  what the caller reads
+ * Checks the credentials of a request.
+ * @param secret         of the path; empty = that of the header counts
+ * @param authorization  the value of that header
  */
-void hfd_conn_log_refusal(const struct hfd_failure_note *note, const char *reason, const char *text,
-                          const char *from);
+void hfd_conn_identify(struct hfd_conn *conn, hfd_slice secret, hfd_slice authorization,
+                       int64_t now_us, struct hfd_guard_answer *out);
+/**
+ * Counts and logs a refused caller.
+ * @param failed  the credentials are not valid: it is a failure of the address
+ * @param text    what the caller reads
+ * @return how long the answer waits
+ */
+int64_t hfd_conn_note_refusal(const struct hfd_conn *conn, bool failed, const char *reason,
+                              const char *text);
 
 struct hfd_sending {
     h2o_generator_t generator; /* first member: h2o gives it back */
@@ -130,9 +137,6 @@ struct hfd_headers {
     enum hfd_listener listener;
     int prefer_s; /* Preference-Applied: wait; 0 = none */
 };
-
-/** Returns true if a browser may log in to a listener with a password (HTTP Basic). */
-bool hfd_headers_takes_basic(enum hfd_listener listener);
 
 /** Adds the headers of a reply to a request. */
 void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct hfd_headers *more);

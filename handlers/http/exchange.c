@@ -373,7 +373,10 @@ void hfd_exchange_hold(struct hfd_exchange *x)
     x->held = true;
     x->held_us -= hfd_loop_mono_us(x->loop);
     exchange_leave_flight(x);
-    hfd_conn_lend_place(x->conn);
+    if (x->conn->placeless || x->conn->lent)
+        return;
+    x->conn->lent = true; /* its place is for other connections */
+    x->conn->listener->on_closed(x->conn->listener);
 }
 
 void hfd_exchange_go_on(struct hfd_exchange *x)
@@ -381,7 +384,11 @@ void hfd_exchange_go_on(struct hfd_exchange *x)
     HFD_ASSERT(x->held && x->req != NULL);
     x->held = false;
     x->held_us += hfd_loop_mono_us(x->loop);
-    hfd_conn_take_place(x->conn);
+    if (!x->conn->lent)
+        return;
+    x->conn->lent = false; /* it takes a place again, whether one is free or not */
+    atomic_fetch_add(&x->conn->listener->connections, 1);
+    hfd_metric_add(HFD_METRIC_HTTP_CONNECTIONS, NULL, 1);
 }
 
 bool hfd_exchange_is_wanted(const struct hfd_exchange *x)
@@ -435,11 +442,6 @@ void hfd_exchange_cancel(struct hfd_exchange *x)
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("cancelled"), 1);
 }
 
-bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
-{
-    return x->job_out && x->viewing;
-}
-
 static void drop_later(struct hfd_exchange *x)
 {
     if (x->later != NULL)
@@ -458,7 +460,9 @@ static void on_req_gone(void *slot)
     hfd_exchange_cancel(x);
     x->conn->request_id = HFD_SLICE_NONE;
     x->conn->exchange = NULL;
-    hfd_conn_request_done(x->conn);
+    HFD_CHECK_OBJ(x->conn, HFD_CONN_MAGIC);
+    if (!h2o_linklist_is_linked(&x->conn->rearm_link))
+        h2o_linklist_insert(&x->loop->rearm, &x->conn->rearm_link);
     hfd_exchange_unref(x);
 }
 
@@ -590,14 +594,6 @@ const struct hfd_request *hfd_exchange_request(const struct hfd_exchange *x)
 hfd_slice hfd_exchange_caller(const struct hfd_exchange *x)
 {
     return x->caller;
-}
-
-bool hfd_exchange_set_caller(struct hfd_exchange *x, const struct hfd_caller *caller)
-{
-    x->caller = hfd_arena_dup(&x->mem, caller->name);
-    x->grant =
-        (struct hfd_grant){caller->grant.scopes, hfd_arena_dup(&x->mem, caller->grant.adapters)};
-    return x->caller.p != NULL && x->grant.adapters.p != NULL;
 }
 
 /* Returns true if the request came through a proxy of http.trusted_proxies, before its answer. */

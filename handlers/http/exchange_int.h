@@ -65,18 +65,6 @@ struct hfd_exchange {
 /** Gives a reference back. */
 void hfd_exchange_unref(struct hfd_exchange *x);
 
-/** Copies the caller. Returns false if memory is short. */
-bool hfd_exchange_set_caller(struct hfd_exchange *x, const struct hfd_caller *caller);
-/** Returns the token of the path; empty if there is none. */
-static inline hfd_slice hfd_exchange_path_token(const struct hfd_exchange *x)
-{
-    return x->path_token;
-}
-/** Returns the connection of a request that is not answered yet. */
-static inline struct hfd_conn *hfd_exchange_conn(const struct hfd_exchange *x)
-{
-    return x->conn;
-}
 /*
  * Answers that wait: the 401 to failed logins, and those that do without a late job. A loop keeps
  * them in a list and looks at it between two runs. It never blocks.
@@ -103,7 +91,10 @@ struct hfd_exchange *hfd_exchange_new(struct hfd_loop *loop, h2o_req_t *req);
  */
 void hfd_exchange_cancel(struct hfd_exchange *x);
 /** Returns true while a view is out. */
-bool hfd_exchange_is_viewing(const struct hfd_exchange *x);
+static inline bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
+{
+    return x->job_out && x->viewing;
+}
 /** Receives finished jobs. */
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
 /** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */

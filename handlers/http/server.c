@@ -171,13 +171,7 @@ static hfd_rc addresses_check(const struct hfd_settings *s,
     return rc;
 }
 
-/*
- * Checks that every caller of a listener has to log in, unless only this machine reaches it.
- * @param authenticated  authentication is on, and a caller can log in
- * @return HFD_OK, HFD_INVALID (the message names the setting and the ways out)
- */
-static hfd_rc addresses_check_open(const struct hfd_settings *s, bool authenticated,
-                                   struct hfd_err *err)
+hfd_rc hfd_server_check_open(const struct hfd_settings *s, bool authenticated, struct hfd_err *err)
 {
     struct hfd_address addresses[HFD_LISTENER_COUNT];
     hfd_rc rc = addresses_check(s, addresses, err);
@@ -322,12 +316,6 @@ hfd_rc hfd_addresses_probe(const struct hfd_settings *s, struct hfd_err *err)
 /* Files beside connections: store, listeners, loops. */
 #define FILES_RESERVE 256
 
-hfd_rc hfd_server_check_open(const struct hfd_settings *settings, bool authenticated,
-                             struct hfd_err *err)
-{
-    return addresses_check_open(settings, authenticated, err);
-}
-
 hfd_rc hfd_server_check(const struct hfd_settings *settings, struct hfd_err *err)
 {
     struct hfd_address addresses[HFD_LISTENER_COUNT];
@@ -449,7 +437,7 @@ static hfd_rc open_listeners(struct hfd_server *s, struct hfd_err *err)
     hfd_rc rc = HFD_OK;
 
     if (!s->app->ops_only)
-        rc = addresses_check_open(
+        rc = hfd_server_check_open(
             settings, guard != NULL && hfd_guard_is_on(guard) && hfd_guard_is_usable(guard), err);
     if (rc == HFD_OK)
         rc = addresses_check(settings, addresses, err);

@@ -534,32 +534,32 @@ static void failures_are_counted(void **state)
     assert_non_null(f);
     hfd_failures_init(f);
     for (int i = 1; i <= 150; i++) {
-        note = hfd_failures_add(f, "192.0.2.1", NOW_US);
+        note = hfd_failures_note(f, "192.0.2.1", NOW_US);
         assert_int_equal(note.delay_us, (i < 100 ? i : 100) * 20000);
         assert_int_equal(note.log, i <= HFD_FAILURE_LINES_PER_S);
     }
-    assert_int_equal(hfd_failures_add(f, "192.0.2.2", NOW_US).delay_us, 20000);
+    assert_int_equal(hfd_failures_note(f, "192.0.2.2", NOW_US).delay_us, 20000);
     /* The next line has the number of those that were left out. */
-    note = hfd_failures_line(f, NOW_US + HFD_US_PER_S);
+    note = hfd_failures_note(f, NULL, NOW_US + HFD_US_PER_S);
     assert_true(note.log);
     assert_int_equal(note.silent, 141);
     /* Failures fade, one in six seconds. */
-    assert_int_equal(hfd_failures_add(f, "192.0.2.1", NOW_US + 60 * HFD_US_PER_S).delay_us,
+    assert_int_equal(hfd_failures_note(f, "192.0.2.1", NOW_US + 60 * HFD_US_PER_S).delay_us,
                      91 * 20000);
-    assert_int_equal(hfd_failures_add(f, "192.0.2.1", NOW_US + 3600 * HFD_US_PER_S).delay_us,
+    assert_int_equal(hfd_failures_note(f, "192.0.2.1", NOW_US + 3600 * HFD_US_PER_S).delay_us,
                      20000);
     /* A network of IPv6 is one caller. */
-    (void)hfd_failures_add(f, "2001:db8:1:2::1", NOW_US);
-    assert_int_equal(hfd_failures_add(f, "2001:db8:1:2:9:9:9:9", NOW_US).delay_us, 40000);
-    assert_int_equal(hfd_failures_add(f, "2001:db8:1:3::1", NOW_US).delay_us, 20000);
+    (void)hfd_failures_note(f, "2001:db8:1:2::1", NOW_US);
+    assert_int_equal(hfd_failures_note(f, "2001:db8:1:2:9:9:9:9", NOW_US).delay_us, 40000);
+    assert_int_equal(hfd_failures_note(f, "2001:db8:1:3::1", NOW_US).delay_us, 20000);
     /* A flood of addresses displaces those with fewer failures. */
     for (int i = 0; i < 50; i++)
-        note = hfd_failures_add(f, "198.51.100.7", NOW_US);
+        note = hfd_failures_note(f, "198.51.100.7", NOW_US);
     for (int i = 0; i < 30000; i++) {
         (void)snprintf(from, sizeof(from), "10.%d.%d.%d", i >> 16, i >> 8 & 255, i & 255);
-        (void)hfd_failures_add(f, from, NOW_US);
+        (void)hfd_failures_note(f, from, NOW_US);
     }
-    assert_int_equal(hfd_failures_add(f, "198.51.100.7", NOW_US).delay_us, 51 * 20000);
+    assert_int_equal(hfd_failures_note(f, "198.51.100.7", NOW_US).delay_us, 51 * 20000);
     hfd_failures_fini(f);
     free(f);
 }

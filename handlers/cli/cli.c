@@ -132,40 +132,20 @@ enum hfd_exit hfd_cli_settings(const struct hfd_flags *flags, struct hfd_setting
     if (rc == HFD_NOMEM)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, command, "out of memory");
     if (err.field[0] == '-')
-        near = hfd_flags_nearest(flags, hfd_slice_of(err.field));
+        near = hfd_flags_nearest(flags, hfd_slice_of(err.field), true);
     if (near != NULL)
         return hfd_cli_fail(HFD_EXIT_USAGE, command, "unknown flag %s; did you mean %s?", err.field,
                             near);
     return hfd_cli_fail(HFD_EXIT_USAGE, command, "%s", err.msg);
 }
 
-/* Returns the path of a file in the data folder; empty if there is none. */
-static const char *path_in_data(struct hfd_settings *s, const char *name)
+const char *hfd_cli_path(struct hfd_settings *s, hfd_slice given, const char *name)
 {
+    if (given.len > 0)
+        return hfd_arena_dup(&s->mem, given).p;
     if (hfd_settings_has_postgres(s))
         return "";
     return hfd_arena_printf(&s->mem, "%.*s/%s", HFD_SLICE_FMT(s->data), name).p;
-}
-
-const char *hfd_cli_keys_path(struct hfd_settings *s)
-{
-    return s->keys.len > 0 ? hfd_arena_dup(&s->mem, s->keys).p : path_in_data(s, "keys");
-}
-
-const char *hfd_cli_tokens_path(struct hfd_settings *s)
-{
-    return s->auth_tokens_file.len > 0 ? hfd_arena_dup(&s->mem, s->auth_tokens_file).p
-                                       : path_in_data(s, "tokens");
-}
-
-const char *hfd_cli_local_token_path(struct hfd_settings *s)
-{
-    return path_in_data(s, "local-token");
-}
-
-const char *hfd_cli_addresses_path(struct hfd_settings *s)
-{
-    return path_in_data(s, "addresses");
 }
 
 struct hfd_store_place hfd_cli_place(const struct hfd_settings *s)
@@ -247,15 +227,4 @@ hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err)
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
         return hfd_fail(err, HFD_IO, "data folder %.120s: it is not a folder", path);
     return HFD_OK;
-}
-
-hfd_rc hfd_cli_give_to_owner(const struct hfd_settings *s, const char *path, struct hfd_err *err)
-{
-    struct stat folder;
-
-    if (geteuid() != 0)
-        return HFD_OK;
-    if (stat(s->data.p, &folder) == 0 && lchown(path, folder.st_uid, folder.st_gid) == 0)
-        return HFD_OK;
-    return hfd_fail(err, HFD_IO, "give it to the owner of the data folder: %s", strerror(errno));
 }

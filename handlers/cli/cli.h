@@ -188,8 +188,11 @@ enum hfd_exit hfd_cli_print(const char *command, struct hfd_buf *b);
  */
 bool hfd_cli_read(struct hfd_flags *flags, int argc, const char **argv, enum hfd_exit *status);
 
-/** Returns the flag with a line in the help that is nearest to a name; NULL if none is near. */
-const char *hfd_flags_nearest(const struct hfd_flags *flags, hfd_slice name);
+/**
+ * Returns the flag that is nearest to a name; NULL if none is near.
+ * @param shown  only those with a line in the help
+ */
+const char *hfd_flags_nearest(const struct hfd_flags *flags, hfd_slice name, bool shown);
 
 /** Says that the arguments are wrong, and how they should be. @return USAGE */
 enum hfd_exit hfd_cli_wrong_use(const char *command, const char *usage, const char *msg);
@@ -202,20 +205,31 @@ enum hfd_exit hfd_cli_wrong_use(const char *command, const char *usage, const ch
  */
 enum hfd_exit hfd_cli_settings(const struct hfd_flags *flags, struct hfd_settings **out);
 
-/*
- * Paths, borrowed from s; NULL if memory is short. With PostgreSQL there is no data folder: those
- * that no setting names are empty, which is the name of no file.
+/**
+ * Returns the path of a file: the one given, else NAME in the data folder. With PostgreSQL there is
+ * no data folder: then it is empty, which is the name of no file.
+ * @return borrowed from s; NULL if memory is short
  */
-/** Returns the path of the key ring: `keys`, or DATA/keys. */
-const char *hfd_cli_keys_path(struct hfd_settings *s);
+const char *hfd_cli_path(struct hfd_settings *s, hfd_slice given, const char *name);
 
-/** The same for the tokens file: `auth.tokens_file`, or DATA/tokens. */
-const char *hfd_cli_tokens_path(struct hfd_settings *s);
-/** The same for the file with the token of the running server, for commands on this machine. */
-const char *hfd_cli_local_token_path(struct hfd_settings *s);
-
-/** The same for the file with the addresses of the running server. */
-const char *hfd_cli_addresses_path(struct hfd_settings *s);
+/** Return the path of the key ring, and of the tokens file. */
+static inline const char *hfd_cli_keys_path(struct hfd_settings *s)
+{
+    return hfd_cli_path(s, s->keys, "keys");
+}
+static inline const char *hfd_cli_tokens_path(struct hfd_settings *s)
+{
+    return hfd_cli_path(s, s->auth_tokens_file, "tokens");
+}
+/** Return the path of what the running server leaves for commands: its token, and its addresses. */
+static inline const char *hfd_cli_local_token_path(struct hfd_settings *s)
+{
+    return hfd_cli_path(s, HFD_SLICE_NONE, "local-token");
+}
+static inline const char *hfd_cli_addresses_path(struct hfd_settings *s)
+{
+    return hfd_cli_path(s, HFD_SLICE_NONE, "addresses");
+}
 
 /** Returns where the database is. Borrows from s. */
 struct hfd_store_place hfd_cli_place(const struct hfd_settings *s);
@@ -242,14 +256,6 @@ HFD_MUST_CHECK hfd_rc hfd_cli_need_store(const struct hfd_settings *s, bool may_
  * @return HFD_OK, HFD_IO, HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_cli_make_data(const struct hfd_settings *s, struct hfd_err *err);
-
-/**
- * Gives a file to the owner of the data folder when root has made it: the server may run as that
- * user.
- * @return HFD_OK, HFD_IO
- */
-HFD_MUST_CHECK hfd_rc hfd_cli_give_to_owner(const struct hfd_settings *s, const char *path,
-                                            struct hfd_err *err);
 
 struct hfd_move_progress;
 /** Shows how far a move is; for hfd_move_config, with a struct hfd_meter as ctx. */

@@ -183,7 +183,7 @@ static hfd_rc open_apis(struct adapter *a, struct hfd_err *err)
 
 static hfd_rc open_parts(struct adapter *a, struct hfd_err *err)
 {
-    hfd_rc rc = hfd_serve_hypershift_read(&a->hypershift, a->settings, err);
+    hfd_rc rc = hfd_serve_hypershift_open(&a->hypershift, a->settings, true, err);
 
     if (rc == HFD_OK)
         rc = open_apis(a, err);

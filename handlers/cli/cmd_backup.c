@@ -800,6 +800,18 @@ static enum hfd_exit set_clock(struct restore *r)
     return rc == HFD_OK ? HFD_EXIT_OK : fail(rc, path, err.msg);
 }
 
+/* Gives a file to the owner of the data folder when root has made it: the server may run as it. */
+static hfd_rc give_to_owner(const struct hfd_settings *s, const char *path, struct hfd_err *err)
+{
+    struct stat folder;
+
+    if (geteuid() != 0)
+        return HFD_OK;
+    if (stat(s->data.p, &folder) == 0 && lchown(path, folder.st_uid, folder.st_gid) == 0)
+        return HFD_OK;
+    return hfd_fail(err, HFD_IO, "give it to the owner of the data folder: %s", strerror(errno));
+}
+
 /* Nothing of the draft but the database has content, so that moving it moves all. */
 static enum hfd_exit move_draft(struct restore *r)
 {
@@ -811,7 +823,7 @@ static enum hfd_exit move_draft(struct restore *r)
         return hfd_cli_fail(HFD_EXIT_INTERNAL, "restore", "out of memory");
     if (stat(log, &st) == 0 && st.st_size > 0)
         return fail(HFD_IO, log, "it could not be copied into the database");
-    if (hfd_cli_give_to_owner(r->settings, r->draft_db, &err) != HFD_OK)
+    if (give_to_owner(r->settings, r->draft_db, &err) != HFD_OK)
         return fail(HFD_IO, r->draft_db, err.msg);
     if (renameat2(AT_FDCWD, r->draft_db, AT_FDCWD, r->db_path, RENAME_NOREPLACE) != 0)
         return fail(HFD_IO, r->db_path,

@@ -75,7 +75,7 @@ static hfd_rc look(struct hfd_settings *s, struct hfd_err *err)
     if (rc == HFD_OK)
         hfd_spec_schemas_free(&schemas);
     if (rc == HFD_OK)
-        rc = hfd_serve_hypershift_open(&hypershift, s, err);
+        rc = hfd_serve_hypershift_open(&hypershift, s, false, err);
     if (rc == HFD_OK)
         hfd_serve_hypershift_close(&hypershift);
     if (rc == HFD_OK)

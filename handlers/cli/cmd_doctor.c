@@ -772,7 +772,7 @@ static void look_at_settings(struct doctor *d)
         hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     if (hfd_look_secrets(d->settings, find_open, d, &err) != HFD_OK)
         hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
-    if (hfd_serve_hypershift_open(&hypershift, d->settings, &err) != HFD_OK)
+    if (hfd_serve_hypershift_open(&hypershift, d->settings, false, &err) != HFD_OK)
         hfd_doctor_say(&d->lines, "settings", false, "%s", err.msg);
     else
         hfd_serve_hypershift_close(&hypershift);

@@ -2,7 +2,7 @@
  * hyperfleet-driver list: the resources of a server, by trouble. hyperfleet-driver status: what
  * needs attention, or one resource in full. Thread: main.
  */
-#include "handlers/cli/view.h"
+#include "handlers/cli/ask.h"
 
 #include "driver/base/clock.h"
 #include "driver/base/url.h"

@@ -323,7 +323,7 @@ static enum hfd_exit run_move(struct migrate *m, const struct hfd_flags *flags)
     enum hfd_exit status;
 
     if (flags->rest_count > 0) {
-        const char *near = hfd_flags_nearest(flags, hfd_slice_of(flags->rest[0]));
+        const char *near = hfd_flags_nearest(flags, hfd_slice_of(flags->rest[0]), true);
 
         return hfd_cli_fail(HFD_EXIT_USAGE, "migrate", "unexpected argument %.60s%s%s%s",
                             flags->rest[0], near != NULL ? "; did you mean " : "",

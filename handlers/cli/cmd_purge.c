@@ -3,7 +3,7 @@
  * without waiting for its adapters. It shows what it would remove, and removes with --yes. Thread:
  * main.
  */
-#include "handlers/cli/view.h"
+#include "handlers/cli/ask.h"
 
 #include "driver/base/url.h"
 

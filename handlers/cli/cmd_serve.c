@@ -25,7 +25,6 @@
 #include "handlers/cli/serve_events.h"
 #include "handlers/cli/serve_hypershift.h"
 #include "handlers/cli/serve_keys.h"
-#include "handlers/cli/serve_reseal.h"
 #include "handlers/http/server.h"
 #include "handlers/web/web.h"
 #include "store/migrate.h"
@@ -390,7 +389,7 @@ static void close_keys(struct serve *s)
 
 static enum hfd_exit open_hypershift(struct serve *s, struct hfd_err *err)
 {
-    return exit_of_look(hfd_serve_hypershift_open(&s->hypershift, s->settings, err));
+    return exit_of_look(hfd_serve_hypershift_open(&s->hypershift, s->settings, false, err));
 }
 
 static void close_hypershift(struct serve *s)

@@ -17,11 +17,6 @@ void hfd_look_open_text(unsigned mode, char *out)
                    "mode %04o lets every user of this machine read a secret: chmod o-rw", mode);
 }
 
-bool hfd_look_is_remote(const struct hfd_settings *s)
-{
-    return !hfd_slice_is(s->backend, "embedded");
-}
-
 struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s)
 {
     return (struct hfd_remote_http_config){

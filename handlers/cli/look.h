@@ -25,7 +25,10 @@ typedef void hfd_look_fn(void *ctx, const char *key, const char *text);
 void hfd_look_open_text(unsigned mode, char *out);
 
 /** Returns true if `backend` names a remote. */
-bool hfd_look_is_remote(const struct hfd_settings *s);
+static inline bool hfd_look_is_remote(const struct hfd_settings *s)
+{
+    return !hfd_slice_is(s->backend, "embedded");
+}
 
 /** Returns how to reach the remote. Borrows from the settings. */
 struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s);

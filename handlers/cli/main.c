@@ -111,7 +111,7 @@ static int take_rest(struct hfd_flags *flags, int at, int argc, const char **arg
     return at;
 }
 
-static const char *nearest(const struct hfd_flags *flags, hfd_slice name, bool shown)
+const char *hfd_flags_nearest(const struct hfd_flags *flags, hfd_slice name, bool shown)
 {
     struct hfd_nearest n = hfd_nearest_to(name);
     const char *near = NULL;
@@ -123,15 +123,10 @@ static const char *nearest(const struct hfd_flags *flags, hfd_slice name, bool s
     return near;
 }
 
-const char *hfd_flags_nearest(const struct hfd_flags *flags, hfd_slice name)
-{
-    return nearest(flags, name, true);
-}
-
 static hfd_rc unknown_flag(const struct hfd_flags *flags, const char *arg, struct hfd_err *err)
 {
     const hfd_slice name = {arg, strcspn(arg, "=")};
-    const char *near = nearest(flags, name, false);
+    const char *near = hfd_flags_nearest(flags, name, false);
 
     return hfd_fail(
         err, HFD_INVALID, "unknown flag %.*s%s%s%s", (int)(name.len < 60 ? name.len : 60), arg,

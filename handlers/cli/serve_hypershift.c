@@ -114,11 +114,14 @@ static hfd_rc check_together(const struct hfd_settings *s, struct hfd_err *err)
     return HFD_OK;
 }
 
-hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
-                                 struct hfd_err *err)
+hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
+                                 bool elsewhere, struct hfd_err *err)
 {
     hfd_rc rc;
 
+    *h = (struct hfd_serve_hypershift){.on = false};
+    if (!elsewhere && s->hypershift_kubeconfig.len > 0 && check_together(s, err) != HFD_OK)
+        return HFD_INVALID;
     *h = (struct hfd_serve_hypershift){.on = s->hypershift_kubeconfig.len > 0,
                                        .lock = PTHREAD_MUTEX_INITIALIZER};
     hfd_arena_init(&h->mem, MEM_MAX_BYTES);
@@ -147,15 +150,6 @@ hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h, const struct hf
         h->on = false;
     }
     return rc;
-}
-
-hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h, const struct hfd_settings *s,
-                                 struct hfd_err *err)
-{
-    *h = (struct hfd_serve_hypershift){.on = false};
-    if (s->hypershift_kubeconfig.len > 0 && check_together(s, err) != HFD_OK)
-        return HFD_INVALID;
-    return hfd_serve_hypershift_read(h, s, err);
 }
 
 void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h)

@@ -40,14 +40,12 @@ struct hfd_serve_hypershift {
 
 /**
  * Reads the files of the settings hypershift.*. Without hypershift.kubeconfig, nothing.
+ * @param elsewhere  the program works for another HyperFleet: `backend` may be a remote
  * @return HFD_OK, HFD_INVALID or HFD_IO (with place, key and reason), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_open(struct hfd_serve_hypershift *h,
-                                                const struct hfd_settings *s, struct hfd_err *err);
-/** As hfd_serve_hypershift_open, whatever `backend` is: the program works for another HyperFleet.
- */
-HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_read(struct hfd_serve_hypershift *h,
-                                                const struct hfd_settings *s, struct hfd_err *err);
+                                                const struct hfd_settings *s, bool elsewhere,
+                                                struct hfd_err *err);
 void hfd_serve_hypershift_close(struct hfd_serve_hypershift *h);
 
 /**

@@ -3,7 +3,7 @@
  * that leads works, and the other one does not. Their time is moved by
  * hand.
  */
-#include "handlers/cli/serve_reseal.h"
+#include "handlers/cli/serve_keys.h"
 
 #include "driver/base/base.h"
 #include "driver/base/log.h"

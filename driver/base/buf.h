@@ -49,6 +49,13 @@ void hfd_buf_about(struct hfd_buf *b, int64_t us);
  * Adds "2025-01-01T00:00:00Z" with quotes, and with as many fraction digits (up to 6) as needed.
  */
 void hfd_buf_json_time(struct hfd_buf *b, int64_t at_us);
+/** Adds the comma in front of item i of a JSON list. */
+static inline void hfd_buf_comma(struct hfd_buf *b, size_t i)
+{
+    if (i > 0)
+        hfd_buf_addc(b, ',');
+}
+
 /** Adds a lead, such as ",\"name\":", and a value as a JSON string. */
 static inline void hfd_buf_member_str(struct hfd_buf *b, const char *lead, hfd_slice s)
 {

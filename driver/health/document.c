@@ -758,13 +758,6 @@ hfd_rc hfd_health_parse(const json_t *doc, struct hfd_arena *mem, struct hfd_hea
     return hfd_fail(err, HFD_CORRUPT, "the stored PacemakerCluster document is damaged");
 }
 
-bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type)
-{
-    const struct hfd_condition *c = hfd_condition_find(cs, hfd_slice_of(type));
-
-    return c != NULL && c->status == HFD_STATUS_TRUE;
-}
-
 /* ---- documents as they come in ---- */
 
 static hfd_rc keep_text(const json_t *doc, struct hfd_arena *mem, hfd_slice *out,

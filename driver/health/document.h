@@ -93,7 +93,12 @@ HFD_MUST_CHECK hfd_rc hfd_health_parse(const json_t *doc, struct hfd_arena *mem,
                                        struct hfd_health_document *out, struct hfd_err *err);
 
 /** Tells if the condition of that type is True. Unknown and absent are not. */
-bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type);
+static inline bool hfd_health_is_true(const struct hfd_conditions *cs, const char *type)
+{
+    const struct hfd_condition *c = hfd_condition_find(cs, hfd_slice_of(type));
+
+    return c != NULL && c->status == HFD_STATUS_TRUE;
+}
 
 /** The member of a report's data that has the document. */
 #define HFD_HEALTH_MEMBER "pacemakerCluster"

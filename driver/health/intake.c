@@ -364,10 +364,20 @@ hfd_rc hfd_health_report(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 
 /* ---- the sub-resource ---- */
 
-static hfd_rc not_found(const struct hfd_health_key *key, struct hfd_err *err)
+/* Finds a cluster, and what is stored of it. @param there  its document must be there */
+static hfd_rc find(struct intake *n, const struct hfd_health_key *key, bool there,
+                   struct hfd_fleet_row *cluster)
 {
-    return hfd_fail(err, HFD_NOT_FOUND, "PacemakerCluster 'cluster' not found for cluster '%.*s'",
-                    HFD_SLICE_FMT(key->cluster_id));
+    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key->cluster_id};
+    hfd_rc rc = hfd_fleet_get(n->tx, &target, n->call->mem, cluster, n->err);
+
+    if (rc == HFD_OK)
+        rc = start(n, key);
+    if (rc == HFD_OK && there && !n->stored.has_document)
+        rc = hfd_fail(n->err, HFD_NOT_FOUND,
+                      "PacemakerCluster 'cluster' not found for cluster '%.*s'",
+                      HFD_SLICE_FMT(key->cluster_id));
+    return rc;
 }
 
 /* The stored conditions of the adapter, or those of one that has not reported. */
@@ -491,18 +501,12 @@ static hfd_rc store(struct intake *n, const struct hfd_fleet_row *cluster)
 hfd_rc hfd_health_write(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                         const struct hfd_health_put *in, hfd_slice *text, struct hfd_err *err)
 {
-    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = in->cluster_id};
     const struct hfd_health_key key = {in->cluster_id, in->adapter};
     struct intake n = {.tx = tx, .call = call, .err = err};
     struct hfd_fleet_row cluster;
-    hfd_rc rc;
+    hfd_rc rc = find(&n, &key, in->what != HFD_HEALTH_CREATE, &cluster);
 
     *text = HFD_SLICE_NONE;
-    rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
-    if (rc == HFD_OK)
-        rc = start(&n, &key);
-    if (rc == HFD_OK && in->what != HFD_HEALTH_CREATE && !n.stored.has_document)
-        rc = not_found(&key, err);
     if (rc == HFD_OK)
         rc = in->what == HFD_HEALTH_STATUS ? choose_status(&n, in) : choose_main(&n, in);
     if (rc == HFD_OK)
@@ -521,12 +525,8 @@ hfd_rc hfd_health_remove(struct hfd_txn *tx, const struct hfd_fleet_call *call,
         HFD_SLICE("Pacemaker error: PacemakerCluster CR not found")};
     struct intake n = {.tx = tx, .call = call, .err = err};
     struct hfd_fleet_row cluster;
-    hfd_rc rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
+    hfd_rc rc = find(&n, key, true, &cluster);
 
-    if (rc == HFD_OK)
-        rc = start(&n, key);
-    if (rc == HFD_OK && !n.stored.has_document)
-        rc = not_found(key, err);
     if (rc == HFD_OK)
         rc = hfd_watch_row_delete(tx, &n.watch, err);
     if (rc == HFD_OK)
@@ -538,15 +538,10 @@ hfd_rc hfd_health_get(struct hfd_txn *tx, const struct hfd_fleet_call *call,
                       const struct hfd_health_key *key, struct hfd_health_view *out,
                       struct hfd_err *err)
 {
-    const struct hfd_fleet_target target = {.kind = HFD_KIND_CLUSTER, .id = key->cluster_id};
     struct intake n = {.tx = tx, .call = call, .err = err};
     struct hfd_fleet_row cluster;
-    hfd_rc rc = hfd_fleet_get(tx, &target, call->mem, &cluster, err);
+    hfd_rc rc = find(&n, key, true, &cluster);
 
-    if (rc == HFD_OK)
-        rc = start(&n, key);
-    if (rc == HFD_OK && !n.stored.has_document)
-        rc = not_found(key, err);
     if (rc != HFD_OK)
         return rc;
     take_stored(&n);

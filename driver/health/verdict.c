@@ -190,8 +190,6 @@ static hfd_rc mismatches_of(const struct hfd_health_document *doc,
 
 /* The verdict on a PacemakerCluster document. */
 
-/* A document older than this is stale. */
-#define HFD_HEALTH_STALE_AFTER_US (INT64_C(300) * 1000000)
 #define JUDGE "judge a PacemakerCluster document"
 
 const char *hfd_health_overall_name(enum hfd_health_overall overall)
@@ -416,12 +414,6 @@ static void judge_stale(struct judging *j)
     say(j, HFD_HEALTH_STALE, &line);
 }
 
-int64_t hfd_health_stale_us(const struct hfd_health_document *doc, int64_t received_us)
-{
-    return (doc->has_status && doc->updated_us < received_us ? doc->updated_us : received_us) +
-           HFD_HEALTH_STALE_AFTER_US;
-}
-
 hfd_rc hfd_health_judge(const struct hfd_health_document *doc, bool late, struct hfd_arena *mem,
                         struct hfd_health_verdict *out, struct hfd_err *err)
 {
@@ -511,9 +503,6 @@ hfd_rc hfd_health_conditions(const struct hfd_health_verdict *v, bool known_befo
 
 /* Events of PacemakerCluster verdicts. */
 
-/* The same text within this time after an event is no new event: its count rises. */
-#define HFD_HEALTH_REPEAT_US (INT64_C(300) * 1000000)
-
 /* clang-format off */
 static const struct {
     const char *reason;
@@ -595,20 +584,14 @@ hfd_rc hfd_health_events(const struct hfd_health_verdict *before,
     return t.failed ? hfd_fail_nomem(err, "write the events of a verdict") : HFD_OK;
 }
 
-bool hfd_health_event_repeats(const struct hfd_health_event *event, hfd_slice kept_reason,
-                              hfd_slice kept_message, int64_t kept_for_us)
-{
-    return kept_for_us < HFD_HEALTH_REPEAT_US && hfd_slice_is(kept_reason, event->reason) &&
-           hfd_slice_eq(kept_message, event->message);
-}
-
 /* ---- show ---- */
 
 /* A PacemakerCluster document and its verdict as the API shows them. */
 
-static void add_bool(struct hfd_buf *b, const char *name, bool value)
+/* @param lead  what comes before the value: "{\"stale\":" */
+static void add_bool(struct hfd_buf *b, const char *lead, bool value)
 {
-    hfd_buf_addf(b, "\"%s\":%s", name, value ? "true" : "false");
+    hfd_buf_addf(b, "%s%s", lead, value ? "true" : "false");
 }
 
 static void add_lines(struct hfd_buf *b, const char *name, const struct hfd_health_said *said,
@@ -616,8 +599,7 @@ static void add_lines(struct hfd_buf *b, const char *name, const struct hfd_heal
 {
     hfd_buf_addf(b, ",\"%s\":[", name);
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         hfd_buf_json_str(b, said[i].text);
     }
     hfd_buf_addc(b, ']');
@@ -630,8 +612,7 @@ static void add_units(struct hfd_buf *b, const char *name, const struct hfd_heal
     for (size_t i = 0; i < units->count; i++) {
         hfd_buf_addf(b, "%s{\"name\":", i > 0 ? "," : "");
         hfd_buf_json_str(b, units->items[i].name);
-        hfd_buf_addc(b, ',');
-        add_bool(b, "Healthy", healthy[i]);
+        add_bool(b, ",\"Healthy\":", healthy[i]);
         hfd_buf_addc(b, '}');
     }
     hfd_buf_addc(b, ']');
@@ -641,12 +622,9 @@ static void add_node(struct hfd_buf *b, const struct hfd_health_node *node,
                      const struct hfd_health_node_facts *facts)
 {
     hfd_buf_member_str(b, "{\"nodeName\":", node->name);
-    hfd_buf_addc(b, ',');
-    add_bool(b, "Healthy", facts->healthy);
-    hfd_buf_addc(b, ',');
-    add_bool(b, "FencingAvailable", facts->fencing_available);
-    hfd_buf_addc(b, ',');
-    add_bool(b, "FencingHealthy", facts->fencing_healthy);
+    add_bool(b, ",\"Healthy\":", facts->healthy);
+    add_bool(b, ",\"FencingAvailable\":", facts->fencing_available);
+    add_bool(b, ",\"FencingHealthy\":", facts->fencing_healthy);
     add_units(b, "resources", &node->resources, facts->resources);
     add_units(b, "fencingAgents", &node->agents, facts->agents);
     hfd_buf_addc(b, '}');
@@ -656,16 +634,12 @@ static void add_derived(struct hfd_buf *b, const struct hfd_health_view *view)
 {
     const struct hfd_health_facts *facts = &view->verdict.facts;
 
-    hfd_buf_lit(b, ",\"derived\":{");
-    add_bool(b, "Healthy", facts->healthy);
-    hfd_buf_addc(b, ',');
-    add_bool(b, "InService", facts->in_service);
-    hfd_buf_addc(b, ',');
-    add_bool(b, "NodeCountAsExpected", facts->count_as_expected);
+    add_bool(b, ",\"derived\":{\"Healthy\":", facts->healthy);
+    add_bool(b, ",\"InService\":", facts->in_service);
+    add_bool(b, ",\"NodeCountAsExpected\":", facts->count_as_expected);
     hfd_buf_lit(b, ",\"nodes\":[");
     for (size_t i = 0; i < view->document.node_count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_node(b, &view->document.nodes[i], &facts->nodes[i]);
     }
     hfd_buf_lit(b, "]}");
@@ -676,8 +650,8 @@ void hfd_health_format(struct hfd_buf *b, const struct hfd_health_view *view)
     const struct hfd_health_verdict *v = &view->verdict;
 
     hfd_buf_add(b, (hfd_slice){view->text.p, view->text.len - 1}); /* without the last brace */
-    hfd_buf_addf(b, ",\"health\":{\"overall\":\"%s\",", hfd_health_overall_name(v->overall));
-    add_bool(b, "stale", v->stale);
+    hfd_buf_addf(b, ",\"health\":{\"overall\":\"%s\"", hfd_health_overall_name(v->overall));
+    add_bool(b, ",\"stale\":", v->stale);
     if (view->document.has_status)
         hfd_buf_member_time(b, ",\"last_updated\":", view->document.updated_us);
     add_lines(b, "errors", v->errors, v->error_count);

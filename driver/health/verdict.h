@@ -94,7 +94,13 @@ struct hfd_health_verdict {
  * lastUpdated behind its arrival counts as the arrival: a wrong clock cannot hide age. Without a
  * status it is the end of the time in which one is expected.
  */
-int64_t hfd_health_stale_us(const struct hfd_health_document *doc, int64_t received_us);
+#define HFD_HEALTH_STALE_AFTER_US (INT64_C(300) * 1000000)
+static inline int64_t hfd_health_stale_us(const struct hfd_health_document *doc,
+                                          int64_t received_us)
+{
+    return (doc->has_status && doc->updated_us < received_us ? doc->updated_us : received_us) +
+           HFD_HEALTH_STALE_AFTER_US;
+}
 
 /**
  * Judges a document.
@@ -153,8 +159,14 @@ HFD_MUST_CHECK hfd_rc hfd_health_events(const struct hfd_health_verdict *before,
  * Tells if an event repeats one that is kept: same reason and text, not yet HFD_HEALTH_REPEAT_US
  * after that one was new.
  */
-bool hfd_health_event_repeats(const struct hfd_health_event *event, hfd_slice kept_reason,
-                              hfd_slice kept_message, int64_t kept_for_us);
+#define HFD_HEALTH_REPEAT_US (INT64_C(300) * 1000000)
+static inline bool hfd_health_event_repeats(const struct hfd_health_event *event,
+                                            hfd_slice kept_reason, hfd_slice kept_message,
+                                            int64_t kept_for_us)
+{
+    return kept_for_us < HFD_HEALTH_REPEAT_US && hfd_slice_is(kept_reason, event->reason) &&
+           hfd_slice_eq(kept_message, event->message);
+}
 
 /** A stored document and the verdict on it now. */
 struct hfd_health_view {

@@ -470,8 +470,7 @@ static void status_state_format(struct hfd_buf *b, const struct hfd_status_state
 {
     hfd_buf_lit(b, "{\"Actions\":[");
     for (size_t i = 0; i < state->count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_action(b, &state->actions[i]);
     }
     hfd_buf_lit(b, "]}");

@@ -159,8 +159,7 @@ static void feed_format(struct hfd_buf *b, const struct hfd_feed *feed)
 {
     hfd_buf_lit(b, "{\"items\":[");
     for (size_t i = 0; i < feed->count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         hfd_feed_entry_format(b, &feed->items[i]);
     }
     hfd_buf_addc(b, ']');
@@ -216,8 +215,7 @@ static void add_part(struct hfd_buf *b, const struct hfd_part *p)
     add_number(b, "wanted_generation", p->view.wanted_generation);
     hfd_buf_lit(b, ",\"conditions\":[");
     for (size_t i = 0; i < p->view.conditions.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_condition(b, &p->view.conditions.items[i]);
     }
     hfd_buf_lit(b, "]}");
@@ -272,14 +270,12 @@ static void detail_format(struct hfd_buf *b, const struct hfd_detail *d)
     add_order(b, d);
     hfd_buf_lit(b, ",\"parts\":[");
     for (size_t i = 0; i < d->parts.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_part(b, &d->parts.items[i]);
     }
     hfd_buf_lit(b, "],\"adapters\":[");
     for (size_t i = 0; i < d->adapter_count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_adapter(b, &d->adapters[i]);
     }
     hfd_buf_addc(b, ']');

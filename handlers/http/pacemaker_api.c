@@ -265,8 +265,7 @@ static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
                  "{\"kind\":\"EventList\",\"page\":%lld,\"size\":%zu,\"total\":%lld,\"items\":[",
                  (long long)cmd->page.page, cmd->events.count, (long long)cmd->events.total);
     for (size_t i = 0; i < cmd->events.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
+        hfd_buf_comma(&b, i);
         add_event(&b, &cmd->events.rows[i]);
     }
     hfd_buf_lit(&b, "]}");

@@ -187,8 +187,7 @@ static void add_rules(const struct hfd_health_violations *rules, struct hfd_buf 
     for (size_t i = 0; i < rules->count; i++) {
         const struct hfd_health_violation *v = &rules->items[i];
 
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         hfd_buf_member_str(b, "{\"field\":", v->field);
         hfd_buf_member_str(b, ",\"message\":", v->message);
         hfd_buf_addf(b, ",\"rule\":\"%s\"}", v->rule);
@@ -214,8 +213,7 @@ static void add_errors(const struct hfd_problem *p, hfd_slice message, struct hf
     }
     hfd_buf_lit(b, "\"errors\":[");
     for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            hfd_buf_addc(b, ',');
+        hfd_buf_comma(b, i);
         add_error(b, &p->fields->items[i], p->dialect == HFD_DIALECT_FLEET);
     }
     if (count == 0)

@@ -394,8 +394,7 @@ static void on_listed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
     hfd_buf_init(&b, LIST_MAX_BYTES);
     hfd_buf_lit(&b, "{\"items\":[");
     for (size_t i = 0; i < found->list.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
+        hfd_buf_comma(&b, i);
         orphan_json(&b, &found->list.rows[i], cmd->skew_us);
     }
     hfd_buf_addf(&b, "],\"more\":%s", found->more ? "true" : "false");
@@ -502,8 +501,7 @@ static void list_tokens(struct hfd_exchange *x)
     hfd_buf_init(&b, LIST_MAX_BYTES);
     hfd_buf_lit(&b, "{\"items\":[");
     for (size_t i = 0; i < tokens.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
+        hfd_buf_comma(&b, i);
         add_token(&b, &tokens.items[i]);
     }
     hfd_buf_lit(&b, "]}");
@@ -553,8 +551,7 @@ static void on_replicas_listed(struct hfd_exchange *x, void *arg, hfd_rc rc,
     hfd_buf_init(&b, LIST_MAX_BYTES);
     hfd_buf_lit(&b, "{\"items\":[");
     for (size_t i = 0; i < l->found.count; i++) {
-        if (i > 0)
-            hfd_buf_addc(&b, ',');
+        hfd_buf_comma(&b, i);
         replica_json(&b, &l->found.items[i]);
     }
     hfd_buf_lit(&b, "]}");

@@ -11,7 +11,6 @@
 
 #include "driver/base/check.h"
 #include "driver/base/file.h"
-#include "driver/base/pgurl.h"
 #include "driver/base/yaml_event.h"
 #include "handlers/settings/settings_int.h"
 
@@ -788,11 +787,6 @@ const char *hfd_settings_lacks(const struct hfd_settings *s, enum hfd_setting wh
     return NULL;
 }
 
-bool hfd_settings_has_postgres(const struct hfd_settings *s)
-{
-    return hfd_pgurl_is(s->store);
-}
-
 /* A condition of several settings that is broken, and the setting that is refused. */
 struct rule {
     bool broken;
@@ -987,9 +981,4 @@ void hfd_settings_free(struct hfd_settings *s)
         return;
     hfd_arena_fini(&s->mem);
     free(s);
-}
-
-bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which)
-{
-    return s->origin[which].len > 0;
 }

@@ -11,6 +11,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/buf.h"
 #include "driver/base/log.h"
+#include "driver/base/pgurl.h"
 
 struct hfd_list {
     hfd_slice *items;
@@ -373,7 +374,10 @@ void hfd_settings_free(struct hfd_settings *s);
 hfd_slice hfd_settings_origin(const struct hfd_settings *s, const char *key);
 
 /** Returns true if a file, the environment or a flag gave the setting. */
-bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
+static inline bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which)
+{
+    return s->origin[which].len > 0;
+}
 
 /**
  * Says what a setting that is set lacks to have an effect: "hypershift.kubeconfig". Static.
@@ -382,7 +386,10 @@ bool hfd_settings_is_set(const struct hfd_settings *s, enum hfd_setting which);
 const char *hfd_settings_lacks(const struct hfd_settings *s, enum hfd_setting which);
 
 /** Returns true if `store` is the URL of a PostgreSQL database. Then there is no data folder. */
-bool hfd_settings_has_postgres(const struct hfd_settings *s);
+static inline bool hfd_settings_has_postgres(const struct hfd_settings *s)
+{
+    return hfd_pgurl_is(s->store);
+}
 
 /**
  * Fails with the place and the key of a setting in front of the message. For checks that need more

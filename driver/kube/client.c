@@ -237,18 +237,6 @@ void hfd_kube_close(struct hfd_kube **kube)
     free(k);
 }
 
-void hfd_kube_stop(struct hfd_kube *k)
-{
-    atomic_store(&k->stopped, true);
-    hfd_kube_wake(k);
-}
-
-void hfd_kube_reload(struct hfd_kube *k)
-{
-    atomic_store(&k->reload, true);
-    hfd_kube_wake(k);
-}
-
 /* Takes over what a kubeconfig says now. */
 static hfd_rc read_access(struct hfd_kube *k, struct hfd_err *err)
 {
@@ -303,8 +291,12 @@ static void refresh(struct hfd_kube *k)
     k->refused_token = false;
 }
 
-void hfd_kube_wake(struct hfd_kube *k)
+void hfd_kube_wake(struct hfd_kube *k, enum hfd_kube_wake why)
 {
+    if (why == HFD_KUBE_STOP)
+        atomic_store(&k->stopped, true);
+    if (why == HFD_KUBE_RELOAD)
+        atomic_store(&k->reload, true);
     atomic_store(&k->woken, true);
     hfd_http_client_wake(k->client);
 }

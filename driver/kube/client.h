@@ -26,15 +26,15 @@ HFD_MUST_CHECK hfd_rc hfd_kube_open(const struct hfd_kube_config *config, struct
                                     struct hfd_err *err);
 /** Ends the watches, and frees all. Accepts a pointer to NULL. */
 void hfd_kube_close(struct hfd_kube **kube);
-/** Ends the present call and each later one with HFD_BUSY. Thread: any. */
-void hfd_kube_stop(struct hfd_kube *kube);
-/**
- * Has the kubeconfig and its files read again before the next call, changed or not. They are also
- * read again by themselves when they change. Thread: any.
- */
-void hfd_kube_reload(struct hfd_kube *kube);
+/** Why the thread of a client is woken. */
+enum hfd_kube_wake {
+    HFD_KUBE_NEWS,
+    HFD_KUBE_RELOAD, /* the kubeconfig and its files are read again, changed or not. They are also
+                        read again by themselves when they change */
+    HFD_KUBE_STOP,   /* the present call ends, and each later one, with HFD_BUSY */
+};
 /** Ends the present hfd_kube_run. Thread: any. */
-void hfd_kube_wake(struct hfd_kube *kube);
+void hfd_kube_wake(struct hfd_kube *kube, enum hfd_kube_wake why);
 
 /** A kind of object at the API server. */
 struct hfd_kube_type {

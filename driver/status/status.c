@@ -119,12 +119,6 @@ void hfd_status_count_stored(struct hfd_status_counts *counts, const struct hfd_
         counts->presence[own_presence(v, (enum hfd_presence)i)] += stored->presence[i];
 }
 
-void hfd_status_count_pseudo(struct hfd_status_counts *counts, const struct hfd_status_verdict *v)
-{
-    counts->rsync[v->rsync]++;
-    counts->presence[v->presence]++;
-}
-
 enum hfd_status_phase hfd_status_phase_of(struct hfd_status_life life,
                                           const int64_t rsync[HFD_RSYNC_COUNT])
 {
@@ -258,11 +252,6 @@ hfd_rc hfd_status_query_take(struct hfd_status_query *q, hfd_slice name, hfd_sli
     return HFD_OK;
 }
 
-bool hfd_status_query_is_whole(const struct hfd_status_query *q)
-{
-    return q->apps.count + q->clusters.count + q->resources.count == 0;
-}
-
 static bool has(const struct hfd_status_values *values, hfd_slice text)
 {
     for (size_t i = 0; i < values->count; i++)
@@ -363,24 +352,6 @@ bool hfd_kept_next(hfd_slice *rest, struct hfd_object *out)
     return true;
 }
 
-int64_t hfd_kept_verdict_format(const struct hfd_status_verdict *v)
-{
-    return (int64_t)(v->removed ? 1 : 0) + (v->own ? 2 : 0) + (v->spent ? 4 : 0) +
-           (v->seen ? 8 : 0) + (int64_t)v->presence * 16 + (int64_t)v->rsync * 64;
-}
-
-void hfd_kept_verdict_parse(int64_t stored, struct hfd_status_verdict *out)
-{
-    *out = (struct hfd_status_verdict){
-        .removed = (stored & 1) != 0,
-        .own = (stored & 2) != 0,
-        .spent = (stored & 4) != 0,
-        .seen = (stored & 8) != 0,
-        .presence = (enum hfd_presence)(stored / 16 % 4 % HFD_PRESENCE_COUNT),
-        .rsync = (enum hfd_rsync)(stored / 64 % HFD_RSYNC_COUNT),
-    };
-}
-
 /* ---- state ---- */
 
 #define US_PER_MS 1000
@@ -430,14 +401,6 @@ hfd_rc hfd_status_state_make(enum hfd_status_subject subject,
     for (size_t i = 0; i < entries->count; i++)
         add_entry(out, subject, &entries->items[i]);
     return HFD_OK;
-}
-
-int64_t hfd_status_state_latest(const struct hfd_status_state *state)
-{
-    for (size_t i = state->count; i > 0; i--)
-        if (state->actions[i - 1].context != 0)
-            return state->actions[i - 1].context;
-    return 0;
 }
 
 bool hfd_status_state_has(const struct hfd_status_state *state, int64_t context, bool *terminating)

@@ -77,7 +77,12 @@ void hfd_status_count(struct hfd_status_counts *counts, const struct hfd_status_
 void hfd_status_count_stored(struct hfd_status_counts *counts, const struct hfd_status_verdict *v,
                              const struct hfd_object_counts *stored);
 /** Adds one pseudo-object. */
-void hfd_status_count_pseudo(struct hfd_status_counts *counts, const struct hfd_status_verdict *v);
+static inline void hfd_status_count_pseudo(struct hfd_status_counts *counts,
+                                           const struct hfd_status_verdict *v)
+{
+    counts->rsync[v->rsync]++;
+    counts->presence[v->presence]++;
+}
 
 /** The status of an instance. */
 enum hfd_status_phase {
@@ -144,7 +149,10 @@ struct hfd_status_place {
 };
 
 /** True if no filter is given: the query is about all objects. */
-bool hfd_status_query_is_whole(const struct hfd_status_query *q);
+static inline bool hfd_status_query_is_whole(const struct hfd_status_query *q)
+{
+    return q->apps.count + q->clusters.count + q->resources.count == 0;
+}
 /** Tells if the query is about an adapter, whatever else. */
 bool hfd_status_query_has_app(const struct hfd_status_query *q, hfd_slice app);
 /** Tells if the query is about an object. */
@@ -164,8 +172,22 @@ void hfd_kept_add(struct hfd_buf *b, const struct hfd_object *object);
 bool hfd_kept_next(hfd_slice *rest, struct hfd_object *out);
 
 /** A verdict as a number, and back. */
-int64_t hfd_kept_verdict_format(const struct hfd_status_verdict *v);
-void hfd_kept_verdict_parse(int64_t stored, struct hfd_status_verdict *out);
+static inline int64_t hfd_kept_verdict_format(const struct hfd_status_verdict *v)
+{
+    return (int64_t)(v->removed ? 1 : 0) + (v->own ? 2 : 0) + (v->spent ? 4 : 0) +
+           (v->seen ? 8 : 0) + (int64_t)v->presence * 16 + (int64_t)v->rsync * 64;
+}
+static inline void hfd_kept_verdict_parse(int64_t stored, struct hfd_status_verdict *out)
+{
+    *out = (struct hfd_status_verdict){
+        .removed = (stored & 1) != 0,
+        .own = (stored & 2) != 0,
+        .spent = (stored & 4) != 0,
+        .seen = (stored & 8) != 0,
+        .presence = (enum hfd_presence)(stored / 16 % 4 % HFD_PRESENCE_COUNT),
+        .rsync = (enum hfd_rsync)(stored / 64 % HFD_RSYNC_COUNT),
+    };
+}
 
 /** The request behind an entry of the history. */
 enum hfd_status_deed {
@@ -214,7 +236,13 @@ HFD_MUST_CHECK hfd_rc hfd_status_state_make(enum hfd_status_subject subject,
                                             struct hfd_err *err);
 
 /** The last instance, 0 = there is none. */
-int64_t hfd_status_state_latest(const struct hfd_status_state *state);
+static inline int64_t hfd_status_state_latest(const struct hfd_status_state *state)
+{
+    for (size_t i = state->count; i > 0; i--)
+        if (state->actions[i - 1].context != 0)
+            return state->actions[i - 1].context;
+    return 0;
+}
 /** Tells if an instance is in the history, and if its termination was asked for. */
 bool hfd_status_state_has(const struct hfd_status_state *state, int64_t context, bool *terminating);
 

@@ -219,12 +219,6 @@ enum hfd_auth_fault hfd_credential_read(hfd_slice value, char basic[HFD_BASIC_MA
     return out->len > 0 ? HFD_AUTH_NONE : HFD_AUTH_UNREADABLE;
 }
 
-void hfd_credential_wipe(char basic[HFD_BASIC_MAX_BYTES], hfd_slice secret)
-{
-    if (secret.p > basic && secret.p <= basic + HFD_BASIC_MAX_BYTES)
-        sodium_memzero(basic, (size_t)(secret.p - basic) + secret.len);
-}
-
 /* Returns the length of "t" or "%74" at the start of a segment; 0 = it is another one. */
 static size_t mark_length(hfd_slice s)
 {

@@ -142,16 +142,13 @@ enum hfd_access hfd_auth_decide(bool on, enum hfd_need need, const struct hfd_ca
 /**
  * Reads an Authorization header: "Bearer TOKEN", or "Basic BASE64" with the token as the password.
  * @param value     trimmed; empty = there is no header
- * @param basic     memory for the decoded text; hfd_credential_wipe after use. NULL = Basic is not
+ * @param basic     memory for the decoded text; wiped after use. NULL = Basic is not
  * accepted
  * @param out       the token, in value or in basic; empty unless NONE
  * @return HFD_AUTH_NONE, HFD_AUTH_ABSENT, HFD_AUTH_UNREADABLE
  */
 enum hfd_auth_fault hfd_credential_read(hfd_slice value, char basic[HFD_BASIC_MAX_BYTES],
                                         hfd_slice *out);
-
-/** Wipes the text of a Basic header. @param secret  what hfd_credential_read gave */
-void hfd_credential_wipe(char basic[HFD_BASIC_MAX_BYTES], hfd_slice secret);
 
 /**
  * Cuts "/t/TOKEN" off a path, in any spelling that the router takes for it: a doubled slash in

@@ -43,12 +43,6 @@ enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char
     return status;
 }
 
-enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_err *err)
-{
-    return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, command, "%s",
-                        err->msg);
-}
-
 enum hfd_exit hfd_cli_refused(const char *command, const struct hfd_http_answer *answer,
                               bool has_token)
 {

@@ -162,7 +162,12 @@ enum hfd_exit hfd_cli_fail(enum hfd_exit status, const char *command, const char
     __attribute__((format(printf, 3, 4)));
 
 /** The same with the message of an error. @return INTERNAL (NOMEM); USAGE for other results */
-enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command, const struct hfd_err *err);
+static inline enum hfd_exit hfd_cli_fail_rc(hfd_rc rc, const char *command,
+                                            const struct hfd_err *err)
+{
+    return hfd_cli_fail(rc == HFD_NOMEM ? HFD_EXIT_INTERNAL : HFD_EXIT_USAGE, command, "%s",
+                        err->msg);
+}
 
 struct hfd_http_answer;
 /**

@@ -259,7 +259,8 @@ static enum hfd_exit run(struct adapter *a)
     if (status != HFD_EXIT_OK || stop)
         return status;
     hfd_steady_init(&a->steady, &hfd_clock_boot);
-    rc = hfd_serve_hypershift_begin(&a->hypershift, &a->steady.clock, &err);
+    rc = hfd_serve_hypershift_start(
+        &a->hypershift, &(struct hfd_serve_hypershift_parts){.clock = &a->steady.clock}, &err);
     if (rc != HFD_OK)
         return hfd_cli_fail_rc(rc, "adapter", &err);
     run_until_signal(a);

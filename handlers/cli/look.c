@@ -11,12 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void hfd_look_open_text(unsigned mode, char *out)
-{
-    (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX,
-                   "mode %04o lets every user of this machine read a secret: chmod o-rw", mode);
-}
-
 struct hfd_remote_http_config hfd_look_http(const struct hfd_settings *s)
 {
     return (struct hfd_remote_http_config){

@@ -22,7 +22,11 @@ typedef void hfd_look_fn(void *ctx, const char *key, const char *text);
  * Writes the warning for a secret file with such a mode.
  * @param out  of HFD_LOOK_OPEN_TEXT_MAX bytes
  */
-void hfd_look_open_text(unsigned mode, char *out);
+static inline void hfd_look_open_text(unsigned mode, char *out)
+{
+    (void)snprintf(out, HFD_LOOK_OPEN_TEXT_MAX,
+                   "mode %04o lets every user of this machine read a secret: chmod o-rw", mode);
+}
 
 /** Returns true if `backend` names a remote. */
 static inline bool hfd_look_is_remote(const struct hfd_settings *s)

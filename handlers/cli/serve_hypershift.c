@@ -268,11 +268,12 @@ hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h, struct hfd_setti
 
 /* ---- the threads ---- */
 
-hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct hfd_clock *clock,
+hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
+                                  const struct hfd_serve_hypershift_parts *parts,
                                   struct hfd_err *err)
 {
     struct hfd_hypershift_config config = {
-        .clock = clock,
+        .clock = parts->clock,
         .rng = &hfd_rng_system,
         .checker = &h->checker,
         .pull_secret_file = h->pull_secret_file,
@@ -283,6 +284,18 @@ hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct h
     };
     hfd_rc rc = HFD_OK;
 
+    for (size_t i = 0; parts->store != NULL && i < h->management_count; i++) {
+        struct hfd_serve_management *m = &h->managements[i];
+
+        m->rows = (struct hfd_hs_fleet_store){
+            .store = parts->store, .driver = parts->driver, .keeper = parts->keeper};
+        m->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &m->rows};
+    }
+    if (h->on && parts->bell != NULL) {
+        h->bell = parts->bell;
+        h->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = h};
+        hfd_bell_listen(h->bell, &h->listener);
+    }
     for (size_t i = 0; rc == HFD_OK && i < h->management_count; i++) {
         struct hfd_hypershift *thread = NULL;
 
@@ -295,25 +308,6 @@ hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h, const struct h
         pthread_mutex_unlock(&h->lock);
     }
     return rc;
-}
-
-hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
-                                  const struct hfd_serve_hypershift_parts *parts,
-                                  struct hfd_err *err)
-{
-    for (size_t i = 0; i < h->management_count; i++) {
-        struct hfd_serve_management *m = &h->managements[i];
-
-        m->rows = (struct hfd_hs_fleet_store){
-            .store = parts->store, .driver = parts->driver, .keeper = parts->keeper};
-        m->fleet = (struct hfd_hs_fleet){&hfd_hs_fleet_store_ops, &m->rows};
-    }
-    if (h->on && parts->bell != NULL) {
-        h->bell = parts->bell;
-        h->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = h};
-        hfd_bell_listen(h->bell, &h->listener);
-    }
-    return hfd_serve_hypershift_begin(h, parts->clock, err);
 }
 
 void hfd_serve_hypershift_stop(struct hfd_serve_hypershift *h)

@@ -58,22 +58,16 @@ HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_add(struct hfd_serve_hypershift *h,
                                                struct hfd_err *err);
 
 struct hfd_serve_hypershift_parts {
-    struct hfd_store *store;
+    struct hfd_store *store; /* NULL = each management cluster has its `fleet` already */
     const struct hfd_driver *driver;
     const struct hfd_clock *clock;
     struct hfd_keeper *keeper; /* NULL = the only server */
     struct hfd_bell *bell;     /* rings when a cluster or nodepool has become due */
 };
-/** Starts the threads, if the adapter is on. @return HFD_OK, HFD_INVALID, HFD_IO, HFD_NOMEM */
+/** Starts a thread for each management cluster, if the adapter is on. @return HFD_OK, HFD_INVALID,
+ * HFD_IO, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_start(struct hfd_serve_hypershift *h,
                                                  const struct hfd_serve_hypershift_parts *parts,
-                                                 struct hfd_err *err);
-/**
- * Starts a thread for each management cluster, with its `fleet`.
- * @return as hfd_serve_hypershift_start
- */
-HFD_MUST_CHECK hfd_rc hfd_serve_hypershift_begin(struct hfd_serve_hypershift *h,
-                                                 const struct hfd_clock *clock,
                                                  struct hfd_err *err);
 /** Has kubeconfigs, their files and the pull secret read again: SIGHUP. Thread: main. */
 void hfd_serve_hypershift_reload(struct hfd_serve_hypershift *h);

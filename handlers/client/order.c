@@ -506,13 +506,6 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
     return rc;
 }
 
-void hfd_order_answer_fini(struct hfd_order_answer *a)
-{
-    json_decref(a->doc);
-    a->doc = NULL;
-    hfd_http_answer_fini(&a->http);
-}
-
 /* Retry-After, or a second that grows to thirty; no time at all if the driver held its answer. */
 static int64_t next_wait_us(const struct hfd_order_answer *a, int64_t last_us)
 {

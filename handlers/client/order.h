@@ -79,7 +79,12 @@ struct hfd_order_request {
 HFD_MUST_CHECK hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
                                      const struct hfd_order_request *request,
                                      struct hfd_order_answer *out, struct hfd_err *err);
-void hfd_order_answer_fini(struct hfd_order_answer *a);
+static inline void hfd_order_answer_fini(struct hfd_order_answer *a)
+{
+    json_decref(a->doc);
+    a->doc = NULL;
+    hfd_http_answer_fini(&a->http);
+}
 
 /** How an operation is followed. */
 struct hfd_order_follow {

@@ -4,7 +4,6 @@
 #include "driver/core/driver.h"
 #include "handlers/auth/decide.h"
 #include "handlers/http/door.h"
-#include "handlers/http/origin.h"
 
 /* Finds the credentials of a request and checks them. */
 static hfd_rc identify(struct hfd_exchange *x, int64_t now_us, struct hfd_guard_answer *out,

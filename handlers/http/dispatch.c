@@ -1,5 +1,8 @@
-/* See dispatch.h. */
-#include "handlers/http/dispatch.h"
+/*
+ * The way of a request of h2o to its handler: it becomes an exchange, and is refused or routed.
+ * Stands above the handlers; exchange.h is below them. Thread: loop.
+ */
+#include "handlers/http/exchange_int.h"
 
 #include "driver/base/check.h"
 #include "driver/base/log.h"
@@ -9,7 +12,6 @@
 #include "handlers/http/access.h"
 #include "handlers/http/routes.h"
 #include "handlers/http/door.h"
-#include "handlers/http/exchange_int.h"
 #include "handlers/http/reply.h"
 
 #define CODING_SHOWN_MAX 80

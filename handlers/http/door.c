@@ -8,7 +8,6 @@
 #include "handlers/auth/decide.h"
 #include "handlers/http/head.h"
 #include "handlers/http/loop.h"
-#include "handlers/http/origin.h"
 #include "handlers/http/reply.h"
 #include "handlers/http/route.h"
 #include "handlers/http/tls.h"
@@ -106,11 +105,10 @@ static void conn_blame_tls(struct hfd_conn *conn, const char *err)
 }
 
 static void conn_begin(struct hfd_conn *conn);
-static struct hfd_conn *conn_of_socket(h2o_socket_t *sock);
 
 static void on_handshaked(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     HFD_ASSERT(conn->state == HFD_CONN_HANDSHAKE);
     if (err != NULL) {
@@ -246,6 +244,13 @@ static enum hfd_need conn_need(const struct hfd_conn *conn)
     return need;
 }
 
+/* Wipes the decoded text, if the secret lies in it. */
+static void wipe(char basic[HFD_BASIC_MAX_BYTES], hfd_slice secret)
+{
+    if (secret.p > basic && secret.p <= basic + HFD_BASIC_MAX_BYTES)
+        explicit_bzero(basic, (size_t)(secret.p - basic) + secret.len);
+}
+
 void hfd_conn_identify(struct hfd_conn *conn, hfd_slice secret, hfd_slice authorization,
                        int64_t now_us, struct hfd_guard_answer *out)
 {
@@ -258,7 +263,7 @@ void hfd_conn_identify(struct hfd_conn *conn, hfd_slice secret, hfd_slice author
     if (out->caller.fault == HFD_AUTH_NONE)
         hfd_guard_check(conn->loop->server->app->guard, &conn->loop->guard_view, secret, now_us,
                         out);
-    hfd_credential_wipe(password, secret);
+    wipe(password, secret);
 }
 
 int64_t hfd_conn_note_refusal(const struct hfd_conn *conn, bool failed, const char *reason,
@@ -347,20 +352,6 @@ static enum hfd_head_verdict conn_check_caller(struct hfd_conn *conn, char text[
 #define LOG_PATH_MAX_BYTES 200
 
 static void on_read(h2o_socket_t *sock, const char *err);
-
-/* Returns the connection of a socket. */
-static struct hfd_conn *conn_of_socket(h2o_socket_t *sock)
-{
-    struct hfd_conn *conn = sock->on_close.data;
-
-    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
-    return conn;
-}
-
-struct hfd_conn *hfd_conn_of(h2o_req_t *req)
-{
-    return conn_of_socket(req->conn->callbacks->get_socket(req->conn));
-}
 
 /*
  * Takes memory for the input up to `bytes`, before it arrives.
@@ -490,7 +481,7 @@ static void linger(struct hfd_conn *conn)
 
 static void on_refused(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     if (err != NULL || conn->placeless)
         let_go(conn, conn->closing);
@@ -622,7 +613,7 @@ static void advance(struct hfd_conn *conn);
 
 static void on_continue_sent(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     conn->continuing = false;
     if (err != NULL) {
@@ -769,7 +760,7 @@ static void discard_input(struct hfd_conn *conn)
 
 static void on_read(h2o_socket_t *sock, const char *err)
 {
-    struct hfd_conn *conn = conn_of_socket(sock);
+    struct hfd_conn *conn = hfd_conn_of_socket(sock);
 
     if (err != NULL) {
         if (conn->closing == NULL) {

@@ -12,6 +12,7 @@
 #ifndef HFD_HTTP_DOOR_H
 #define HFD_HTTP_DOOR_H
 
+#include "driver/base/check.h"
 #include "handlers/http/head.h"
 #include "handlers/http/loop.h"
 #include "handlers/settings/network.h"
@@ -40,7 +41,7 @@ struct hfd_conn {
     h2o_socket_t *sock;
     h2o_socket_cb h2o_read; /* h2o's read callback */
     struct hfd_host_address peer;
-    struct hfd_host_address client; /* of the request, behind trusted proxies (origin.h) */
+    struct hfd_host_address client; /* of the request, behind trusted proxies */
 
     struct hfd_head_scan scan;
     struct hfd_head head; /* slices point into the input; invalid once it grows */
@@ -74,8 +75,19 @@ struct hfd_conn {
  */
 void hfd_conn_open(struct hfd_loop_listener *listener, h2o_socket_t *sock,
                    const struct hfd_host_address *peer);
+/** Returns the connection of a socket. */
+static inline struct hfd_conn *hfd_conn_of_socket(h2o_socket_t *sock)
+{
+    struct hfd_conn *conn = sock->on_close.data;
+
+    HFD_CHECK_OBJ(conn, HFD_CONN_MAGIC);
+    return conn;
+}
 /** Returns the connection of a request. */
-struct hfd_conn *hfd_conn_of(h2o_req_t *req);
+static inline struct hfd_conn *hfd_conn_of(h2o_req_t *req)
+{
+    return hfd_conn_of_socket(req->conn->callbacks->get_socket(req->conn));
+}
 /** Gives h2o the next bytes of the answer. @param last  no others follow */
 void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last);
 /** Continues every connection of the rearm list. Between two runs of the loop only. */

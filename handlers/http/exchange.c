@@ -12,7 +12,6 @@
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/http.h"
 #include "handlers/http/loop.h"
-#include "handlers/http/origin.h"
 #include "handlers/http/query.h"
 #include "handlers/http/reply.h"
 

@@ -34,7 +34,7 @@ struct hfd_exchange {
     struct hfd_match match;
     struct hfd_request view;
     hfd_slice path_token;           /* of the request; the path has it no more */
-    struct hfd_host_address client; /* origin.h */
+    struct hfd_host_address client; /* hfd_peer_client */
     hfd_slice caller;               /* the caller's name, in mem; empty without authentication */
     struct hfd_grant grant;
     struct hfd_arena mem;
@@ -99,5 +99,8 @@ static inline bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
 void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
 /** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */
 void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
+
+/** Handles a request of h2o: dispatch.c, which stands above the handlers. */
+int hfd_dispatch_on_req(h2o_handler_t *self, h2o_req_t *req);
 
 #endif

@@ -486,7 +486,7 @@ hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_fe
     return read_all(&r, query, &known);
 }
 
-hfd_rc hfd_no_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_err *err)
+static hfd_rc no_query_read(hfd_slice query, struct hfd_arena *mem, struct hfd_err *err)
 {
     static const struct params known = {NULL, 0, "it takes none"};
     struct reading r = {.mem = mem, .err = err};
@@ -647,7 +647,7 @@ void hfd_overview_api_get(struct hfd_exchange *x)
 
     if (cmd == NULL)
         return;
-    rc = hfd_no_query_read(hfd_exchange_request(x)->query, cmd->mem, &err);
+    rc = no_query_read(hfd_exchange_request(x)->query, cmd->mem, &err);
     if (rc == HFD_OK)
         rc = read_id(x, cmd, &err);
     if (rc != HFD_OK)

@@ -26,8 +26,4 @@ HFD_MUST_CHECK hfd_rc hfd_overview_query_read(hfd_slice query, struct hfd_arena 
 /** Reads the parameters of the event feed. */
 HFD_MUST_CHECK hfd_rc hfd_feed_query_read(hfd_slice query, struct hfd_arena *mem,
                                           struct hfd_feed_query *out, struct hfd_err *err);
-/** Accepts no parameter. */
-HFD_MUST_CHECK hfd_rc hfd_no_query_read(hfd_slice query, struct hfd_arena *mem,
-                                        struct hfd_err *err);
-
 #endif

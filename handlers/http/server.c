@@ -6,7 +6,7 @@
 #include "driver/base/log.h"
 #include "driver/base/url.h"
 #include "handlers/http/count.h"
-#include "handlers/http/dispatch.h"
+#include "handlers/http/exchange_int.h"
 #include "handlers/http/http.h"
 #include "handlers/http/route.h"
 #include "handlers/http/routes.h"

@@ -6,14 +6,6 @@
 #include "driver/base/url.h"
 #include "driver/base/utf8.h"
 
-#define PAGE_MAX_BYTES ((size_t)4 * 1024 * 1024)
-
-void hfd_html_init(struct hfd_html *h, int64_t now_us)
-{
-    hfd_buf_init(&h->b, PAGE_MAX_BYTES);
-    h->now_us = now_us;
-}
-
 static void add_char(struct hfd_buf *b, const char *p, size_t n)
 {
     const unsigned char c = (unsigned char)*p;

@@ -12,8 +12,13 @@ struct hfd_html {
     int64_t now_us; /* relative times are from here */
 };
 
+#define HFD_HTML_MAX_BYTES ((size_t)4 * 1024 * 1024)
 /** Begins a page. */
-void hfd_html_init(struct hfd_html *h, int64_t now_us);
+static inline void hfd_html_init(struct hfd_html *h, int64_t now_us)
+{
+    hfd_buf_init(&h->b, HFD_HTML_MAX_BYTES);
+    h->now_us = now_us;
+}
 
 /** A piece of a page; the macros below make it. */
 struct hfd_html_piece {

@@ -46,7 +46,14 @@ struct hfd_web_page {
 };
 
 /** True if the caller may see orphans, and the list in p is of few enough resources. */
-bool hfd_web_seeks_orphans(const struct hfd_web_page *p);
+static inline bool hfd_web_seeks_orphans(const struct hfd_web_page *p)
+{
+    int64_t all = 0;
+
+    for (int s = 0; s < HFD_STATE_COUNT; s++)
+        all += p->list.counts[s];
+    return p->wants_orphans && all <= HFD_WEB_ORPHANS_AMONG;
+}
 
 /** Renders the home page, or the list that p asks for. */
 void hfd_web_home(struct hfd_html *h, const struct hfd_web_page *p);

@@ -17,15 +17,6 @@ static struct hfd_ctx ctx_of(const struct hfd_web_page *p, struct hfd_txn *tx, s
         .tx = tx, .driver = p->app->driver, .now_us = p->now_us, .mem = p->mem, .err = err};
 }
 
-bool hfd_web_seeks_orphans(const struct hfd_web_page *p)
-{
-    int64_t all = 0;
-
-    for (int s = 0; s < HFD_STATE_COUNT; s++)
-        all += p->list.counts[s];
-    return p->wants_orphans && all <= HFD_WEB_ORPHANS_AMONG;
-}
-
 /*
  * The operations under way that are not in trouble: the places behind all trouble. The walk over
  * the trouble counts its causes meanwhile.

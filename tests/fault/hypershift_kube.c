@@ -693,19 +693,10 @@ void hfd_kube_close(struct hfd_kube **kube)
     *kube = NULL;
 }
 
-void hfd_kube_stop(struct hfd_kube *kube)
+void hfd_kube_wake(struct hfd_kube *kube, enum hfd_kube_wake why)
 {
     (void)kube;
-}
-
-void hfd_kube_reload(struct hfd_kube *kube)
-{
-    (void)kube;
-}
-
-void hfd_kube_wake(struct hfd_kube *kube)
-{
-    (void)kube;
+    (void)why;
 }
 
 void kube_sim_reconnect(void)

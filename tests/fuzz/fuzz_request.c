@@ -10,7 +10,7 @@
 #include "driver/status/status.h"
 #include "handlers/auth/decide.h"
 #include "handlers/http/fleet_json.h"
-#include "handlers/http/origin.h"
+#include "handlers/http/head.h"
 #include "handlers/http/overview_api.h"
 #include "handlers/http/query.h"
 #include "handlers/http/route.h"
@@ -141,7 +141,6 @@ static void queries(hfd_slice in, struct hfd_arena *mem)
                    feed.wait_us <= HFD_WAIT_MAX_S * HFD_US_PER_S);
     (void)hfd_prefer_wait(in, &wait_s);
     HFD_ASSERT(wait_s >= 0 && wait_s <= HFD_WAIT_MAX_S);
-    HFD_ASSERT(in.len > 0 || hfd_no_query_read(in, mem, NULL) == HFD_OK);
     status_query(in, mem);
     if (hfd_query_get(in, "fields", mem, &fields, NULL) == HFD_OK && fields.p != NULL)
         select_fields(fields, mem);

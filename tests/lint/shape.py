@@ -49,6 +49,8 @@ NO_HEADER = (
     ("handlers/cli/main.c", "holds main alone"),
     ("handlers/cli/cmd_*.c", "one or two commands, declared together in handlers/cli/cli.h"),
     ("handlers/settings/settings_*.c", "one module, declared together in settings_int.h"),
+    ("handlers/http/dispatch.c", "its one function is in exchange_int.h"),
+    ("driver/adapters/hypershift/steps.c", "the steps of work.h"),
 )
 
 

@@ -1,8 +1,8 @@
 /*
- * handlers/settings/network.c and handlers/http/origin.c: addresses with and without ports,
+ * handlers/settings/network.c and handlers/http/head.c: addresses with and without ports,
  * networks, and the clients behind proxies.
  */
-#include "handlers/http/origin.h"
+#include "handlers/http/head.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* handlers/http/origin.c: which requests come from a web page elsewhere. */
-#include "handlers/http/origin.h"
+/* handlers/http/head.c: which requests come from a web page elsewhere. */
+#include "handlers/http/head.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

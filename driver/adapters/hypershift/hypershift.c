@@ -4,7 +4,7 @@
 #include "driver/adapters/hypershift/order.h"
 #include "driver/adapters/hypershift/state.h"
 #include "driver/adapters/hypershift/report.h"
-#include "driver/adapters/hypershift/steps.h"
+#include "driver/adapters/hypershift/work.h"
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/file.h"
@@ -702,7 +702,7 @@ void hfd_hypershift_reload(struct hfd_hypershift *h)
 {
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
     atomic_store(&h->reload, true);
-    hfd_kube_reload(h->server.kube);
+    hfd_kube_wake(h->server.kube, HFD_KUBE_RELOAD);
 }
 
 /* ---- the thread ---- */
@@ -920,7 +920,7 @@ void hfd_hypershift_stop(struct hfd_hypershift **out)
     pthread_mutex_lock(&h->lock);
     h->stop = true;
     pthread_mutex_unlock(&h->lock);
-    hfd_kube_stop(h->server.kube);
+    hfd_kube_wake(h->server.kube, HFD_KUBE_STOP);
     if (h->config.fleet->ops->stop != NULL)
         h->config.fleet->ops->stop(h->config.fleet->impl);
     pthread_join(h->thread, NULL);
@@ -932,7 +932,7 @@ void hfd_hypershift_wake(struct hfd_hypershift *h)
 {
     HFD_CHECK_OBJ(h, HYPERSHIFT_MAGIC);
     atomic_store(&h->news, true);
-    hfd_kube_wake(h->server.kube);
+    hfd_kube_wake(h->server.kube, HFD_KUBE_NEWS);
 }
 
 void hfd_hypershift_objects(struct hfd_hypershift *h, hfd_adapter_object_fn *take, void *arg)

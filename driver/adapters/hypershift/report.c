@@ -2,7 +2,7 @@
 #include "driver/adapters/hypershift/report.h"
 
 #include "driver/adapters/hypershift/order.h"
-#include "driver/adapters/hypershift/steps.h"
+#include "driver/adapters/hypershift/work.h"
 #include "driver/base/foreign.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* See steps.h. */
-#include "driver/adapters/hypershift/steps.h"
+/* The steps of clusters and nodepools, as tables of work.h. Thread: the adapter's. */
+#include "driver/adapters/hypershift/work.h"
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"

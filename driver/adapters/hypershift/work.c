@@ -3,7 +3,6 @@
 
 #include "driver/adapters/hypershift/fleet.h"
 #include "driver/adapters/hypershift/order.h"
-#include "driver/adapters/hypershift/steps.h"
 #include "driver/base/trace.h"
 #include "driver/base/yamlx.h"
 

@@ -15,17 +15,6 @@ struct parts {
     hfd_slice query; /* behind the ? */
 };
 
-/* Takes the part of s in front of a character, and the character. All of s if there is none. */
-static hfd_slice cut(hfd_slice *s, char c)
-{
-    const char *at = s->len > 0 ? memchr(s->p, c, s->len) : NULL;
-    const hfd_slice head = {s->p, at != NULL ? (size_t)(at - s->p) : s->len};
-    const size_t used = head.len + (at != NULL);
-
-    *s = (hfd_slice){s->p + used, s->len - used};
-    return head;
-}
-
 static bool has_char(hfd_slice s, char c)
 {
     return s.len > 0 && memchr(s.p, c, s.len) != NULL;
@@ -49,16 +38,16 @@ static struct parts split(hfd_slice url)
     const size_t head = scheme_len(url);
     hfd_slice rest = {url.p + head, url.len - head}, authority;
     struct parts p = {.scheme = {url.p, head}};
-    hfd_slice before_query = cut(&rest, '?');
+    hfd_slice before_query = hfd_slice_cut(&rest, '?');
 
     p.query = rest;
-    authority = cut(&before_query, '/');
+    authority = hfd_slice_cut(&before_query, '/');
     p.database = before_query;
     if (has_char(authority, '@')) {
-        hfd_slice login = cut(&authority, '@');
+        hfd_slice login = hfd_slice_cut(&authority, '@');
         const bool secret = has_char(login, ':');
 
-        p.user = cut(&login, ':');
+        p.user = hfd_slice_cut(&login, ':');
         p.password = secret ? login : HFD_SLICE_NONE;
     }
     p.hosts = authority;
@@ -98,16 +87,16 @@ static hfd_rc check_host(hfd_slice text, struct hfd_err *err)
     int64_t port;
 
     if (rest.len > 0 && rest.p[0] == '[') {
-        host = cut(&rest, ']');
+        host = hfd_slice_cut(&rest, ']');
         ok = host.len > 1 && host.len < text.len &&
              is_escaped((hfd_slice){host.p + 1, host.len - 1}, ":");
         has_port = rest.len > 0;
         ok = ok && (!has_port || rest.p[0] == ':');
         if (has_port)
-            (void)cut(&rest, ':');
+            (void)hfd_slice_cut(&rest, ':');
     } else {
         has_port = has_char(rest, ':');
-        host = cut(&rest, ':');
+        host = hfd_slice_cut(&rest, ':');
         ok = host.len > 0 && is_escaped(host, "");
     }
     if (!ok)
@@ -128,17 +117,17 @@ static hfd_rc check_hosts(hfd_slice hosts, struct hfd_err *err)
     if (hosts.len > 0 && hosts.p[hosts.len - 1] == ',')
         return hfd_fail(err, HFD_INVALID, "expected a host behind each comma in %s", form);
     while (rc == HFD_OK && hosts.len > 0)
-        rc = check_host(cut(&hosts, ','), err);
+        rc = check_host(hfd_slice_cut(&hosts, ','), err);
     return rc;
 }
 
 static hfd_rc check_query(hfd_slice query, struct hfd_err *err)
 {
     while (query.len > 0) {
-        hfd_slice value = cut(&query, '&'), name;
+        hfd_slice value = hfd_slice_cut(&query, '&'), name;
         const bool has_value = has_char(value, '=');
 
-        name = cut(&value, '=');
+        name = hfd_slice_cut(&value, '=');
         if (!has_value || !is_name(name) || !is_escaped(value, "/:@,+!$'()*;"))
             return hfd_fail(err, HFD_INVALID,
                             "expected name=value with & between them behind the ? of a PostgreSQL "
@@ -183,9 +172,9 @@ static bool has_parameter(hfd_slice url, const char *name)
     hfd_slice query = split(url).query;
 
     while (query.len > 0) {
-        hfd_slice value = cut(&query, '&');
+        hfd_slice value = hfd_slice_cut(&query, '&');
 
-        if (hfd_slice_is(cut(&value, '='), name))
+        if (hfd_slice_is(hfd_slice_cut(&value, '='), name))
             return true;
     }
     return false;
@@ -201,8 +190,8 @@ static void mask_query(struct hfd_buf *b, hfd_slice query)
     char before = '?';
 
     while (query.len > 0) {
-        hfd_slice value = cut(&query, '&');
-        const hfd_slice name = cut(&value, '=');
+        hfd_slice value = hfd_slice_cut(&query, '&');
+        const hfd_slice name = hfd_slice_cut(&value, '=');
 
         hfd_buf_addf(b, "%c%.*s=", before, HFD_SLICE_FMT(name));
         hfd_buf_add(b, is_secret(name) ? HFD_SLICE(HFD_PGURL_HIDDEN) : value);

@@ -27,6 +27,17 @@ int hfd_hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
+hfd_slice hfd_slice_cut(hfd_slice *rest, char separator)
+{
+    const char *at = rest->len > 0 ? memchr(rest->p, separator, rest->len) : NULL;
+    const hfd_slice head = {rest->p, at != NULL ? (size_t)(at - rest->p) : rest->len};
+    const size_t used = head.len + (at != NULL);
+
+    if (used > 0)
+        *rest = (hfd_slice){rest->p + used, rest->len - used};
+    return head;
+}
+
 hfd_slice hfd_slice_trim(hfd_slice s)
 {
     while (s.len > 0 && (s.p[0] == ' ' || s.p[0] == '\t'))

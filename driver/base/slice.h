@@ -49,6 +49,19 @@ static inline bool hfd_slice_is(hfd_slice a, const char *cstr)
     return hfd_slice_eq(a, hfd_slice_of(cstr));
 }
 
+/** Cuts the text before a separator off *rest, and the separator; the whole if there is none. */
+hfd_slice hfd_slice_cut(hfd_slice *rest, char separator);
+
+/** How many characters a valid UTF-8 text has. */
+static inline size_t hfd_slice_characters(hfd_slice text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        n += ((unsigned char)text.p[i] & 0xc0u) != 0x80u;
+    return n;
+}
+
 /** True for an ASCII letter or digit. */
 static inline bool hfd_is_alnum(char c)
 {

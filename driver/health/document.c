@@ -11,16 +11,6 @@
 
 /* ---- forms: single texts; lengths are the business of the table ---- */
 
-/* Unicode characters of a text that is UTF-8. */
-static size_t health_characters(hfd_slice text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        n += ((unsigned char)text.p[i] & 0xc0u) != 0x80u;
-    return n;
-}
-
 /* Letters, digits and the others, at least one of them all. */
 static bool is_made_of(hfd_slice text, const char *others)
 {
@@ -253,7 +243,7 @@ static bool is_one_of(hfd_slice text, const char *const *words)
 static void check_text(struct walk *w, const struct rule *r, json_t *value)
 {
     const hfd_slice text = text_of(value);
-    const size_t length = health_characters(text);
+    const size_t length = hfd_slice_characters(text);
 
     if (!json_is_string(value))
         expected(w, r, "a string", value);

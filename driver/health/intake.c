@@ -552,14 +552,6 @@ hfd_rc hfd_health_get(struct hfd_txn *tx, const struct hfd_fleet_call *call,
 
 /* ---- time ---- */
 
-static bool is_observer(const struct hfd_fleet *fleet, hfd_slice adapter)
-{
-    for (size_t i = 0; i < fleet->observers.count; i++)
-        if (hfd_slice_eq(fleet->observers.items[i], adapter))
-            return true;
-    return false;
-}
-
 /* One document that has become stale, or has had no status for too long. A row that stands for no
  * document is removed. */
 static hfd_rc settle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
@@ -571,7 +563,8 @@ static hfd_rc settle(struct hfd_txn *tx, const struct hfd_fleet_call *call,
     struct hfd_report_row row;
     hfd_rc rc = start(&n, &key);
 
-    if (rc == HFD_OK && (!n.stored.has_document || !is_observer(call->fleet, watch->adapter)))
+    if (rc == HFD_OK &&
+        (!n.stored.has_document || !hfd_adapter_names_have(call->fleet->observers, watch->adapter)))
         return hfd_watch_row_delete(tx, watch, err);
     if (rc != HFD_OK)
         return rc;

@@ -85,17 +85,6 @@ static const char file_head[] =
 
 /* ---- text ---- */
 
-static hfd_slice next_part(hfd_slice *rest, char end)
-{
-    const char *at = rest->len > 0 ? memchr(rest->p, end, rest->len) : NULL;
-    const hfd_slice part = {rest->p, at != NULL ? (size_t)(at - rest->p) : rest->len};
-    const size_t used = part.len + (at != NULL ? 1 : 0);
-
-    rest->p += used;
-    rest->len -= used;
-    return part;
-}
-
 static bool parse_hash(hfd_slice text, unsigned char hash[HFD_TOKEN_HASH_BYTES])
 {
     size_t len = 0;
@@ -111,7 +100,7 @@ static hfd_rc parse_line(hfd_slice line, struct hfd_token *out, struct hfd_err *
     hfd_rc rc;
 
     for (size_t i = 0; i < FIELDS; i++)
-        fields[i] = next_part(&rest, ' ');
+        fields[i] = hfd_slice_cut(&rest, ' ');
     *out = (struct hfd_token){.name = fields[0]};
     if (rest.len > 0 || !parse_hash(fields[4], out->hash))
         return hfd_fail(err, HFD_INVALID,
@@ -175,7 +164,7 @@ hfd_rc hfd_token_list_parse(hfd_slice text, struct hfd_arena *mem, struct hfd_to
     if (out->items == NULL)
         return hfd_fail_nomem(err, "read the tokens file");
     for (int number = 1; text.len > 0 && rc == HFD_OK; number++) {
-        hfd_slice line = hfd_slice_trim(next_part(&text, '\n'));
+        hfd_slice line = hfd_slice_trim(hfd_slice_cut(&text, '\n'));
 
         if (line.len > 0 && line.p[line.len - 1] == '\r')
             line.len--;

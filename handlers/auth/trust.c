@@ -195,17 +195,6 @@ struct jwt {
     size_t signature_len;
 };
 
-/* Cuts the next part off, up to a dot or the end. */
-static hfd_slice next_part(hfd_slice *rest)
-{
-    const char *dot = rest->len > 0 ? memchr(rest->p, '.', rest->len) : NULL;
-    const hfd_slice part = {rest->p, dot != NULL ? (size_t)(dot - rest->p) : rest->len};
-    const size_t used = part.len + (dot != NULL ? 1 : 0);
-
-    *rest = (hfd_slice){rest->p + used, rest->len - used};
-    return part;
-}
-
 bool hfd_jwt_is(hfd_slice text)
 {
     size_t dots = 0;
@@ -264,8 +253,8 @@ static hfd_rc parse_jwt(hfd_slice text, struct jwt *out)
     *out = (struct jwt){.header = NULL};
     if (text.len > HFD_JWT_MAX_BYTES || !hfd_jwt_is(text))
         return HFD_MALFORMED;
-    header = next_part(&rest);
-    claims = next_part(&rest);
+    header = hfd_slice_cut(&rest, '.');
+    claims = hfd_slice_cut(&rest, '.');
     out->signed_part = (hfd_slice){text.p, header.len + 1 + claims.len};
     if (!decode(rest, out->signature, sizeof(out->signature), &out->signature_len))
         return HFD_MALFORMED;

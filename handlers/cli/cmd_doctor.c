@@ -906,13 +906,6 @@ enum hfd_exit hfd_cmd_doctor(int argc, const char **argv)
 
 #define ANSWER_MAX 65536
 
-static hfd_slice first_line(hfd_slice text)
-{
-    const char *end = text.len > 0 ? memchr(text.p, '\n', text.len) : NULL;
-
-    return end != NULL ? (hfd_slice){text.p, (size_t)(end - text.p)} : text;
-}
-
 enum hfd_exit hfd_cmd_health(int argc, const char **argv)
 {
     bool ready = false;
@@ -924,7 +917,7 @@ enum hfd_exit hfd_cmd_health(int argc, const char **argv)
     struct hfd_err err = {0};
     const char *why = "out of memory";
     struct hfd_buf body;
-    hfd_slice line;
+    hfd_slice rest, line;
 
     if (!hfd_cli_read(&flags, argc, argv, &status))
         return status;
@@ -935,7 +928,8 @@ enum hfd_exit hfd_cmd_health(int argc, const char **argv)
     if (hfd_base_init(&err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%s", err.msg);
     else if (!hfd_cli_ask_openly(settings, ready ? "/readyz" : "/livez", &body, &why)) {
-        line = first_line(hfd_buf_slice(&body));
+        rest = hfd_buf_slice(&body);
+        line = hfd_slice_cut(&rest, '\n');
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%.*s: %s%s%.*s",
                               HFD_SLICE_FMT(settings->ops_listen), why, line.len > 0 ? ": " : "",
                               HFD_SLICE_FMT(line));

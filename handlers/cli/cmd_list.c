@@ -155,16 +155,6 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* A character has one column. */
-static size_t width_of(hfd_slice s)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < s.len; i++)
-        n += begins_character(s.p[i]);
-    return n;
-}
-
 /* Adds a cell: the text of b, which is emptied. */
 static void table_add(struct table *t, struct hfd_buf *b)
 {
@@ -303,7 +293,7 @@ static void table_write(struct table *t, size_t width, struct hfd_buf *out)
     for (size_t c = 0; c < t->columns; c++) {
         widths[c] = 0;
         for (size_t r = t->no_head ? 1 : 0; r < rows; r++) {
-            const size_t w = width_of(cell_of(t, r, c));
+            const size_t w = hfd_slice_characters(cell_of(t, r, c));
 
             widths[c] = w > widths[c] ? w : widths[c];
         }
@@ -315,7 +305,7 @@ static void table_write(struct table *t, size_t width, struct hfd_buf *out)
 
             hfd_buf_add(&line, cell);
             if (c + 1 < t->columns)
-                hfd_buf_addf(&line, "%*s", (int)(widths[c] + GAP - width_of(cell)), "");
+                hfd_buf_addf(&line, "%*s", (int)(widths[c] + GAP - hfd_slice_characters(cell)), "");
         }
         add_cut(out, hfd_buf_slice(&line), width);
         out->rc = out->rc == HFD_OK ? line.rc : out->rc;

@@ -92,13 +92,10 @@ static hfd_slice coding_of(const struct hfd_exchange *x)
         hfd_slice rest = {value.base, value.len};
 
         while (rest.len > 0) {
-            const char *comma = memchr(rest.p, ',', rest.len);
-            const size_t len = comma != NULL ? (size_t)(comma - rest.p) : rest.len;
-            const hfd_slice coding = hfd_slice_trim((hfd_slice){rest.p, len});
+            const hfd_slice coding = hfd_slice_trim(hfd_slice_cut(&rest, ','));
 
             if (coding.len > 0 && !hfd_slice_ieq(coding, HFD_SLICE("identity")))
                 return coding;
-            rest = comma != NULL ? (hfd_slice){comma + 1, rest.len - len - 1} : HFD_SLICE_NONE;
         }
     }
     return HFD_SLICE_NONE;

@@ -336,16 +336,6 @@ hfd_rc hfd_fleet_json_patch(hfd_slice body, struct hfd_fleet_reading *r, struct 
     return read_body(body, r, read_patch, in, err);
 }
 
-/* Counts the characters of valid UTF-8. */
-static size_t characters(hfd_slice text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        n += ((unsigned char)text.p[i] & 0xc0u) != 0x80u;
-    return n;
-}
-
 static void read_reason(struct checks *c, json_t *doc, void *out)
 {
     hfd_slice *reason = out;
@@ -353,7 +343,7 @@ static void read_reason(struct checks *c, json_t *doc, void *out)
 
     check_spec(c, 0, doc);
     if (passed(c, take_string(doc, "reason", c->r->mem, reason, &why), &why) &&
-        (reason->len == 0 || characters(*reason) > REASON_MAX))
+        (reason->len == 0 || hfd_slice_characters(*reason) > REASON_MAX))
         (void)passed(c,
                      hfd_fail_field(&why, HFD_INVALID, "reason",
                                     "reason is required, and at most %d characters", REASON_MAX),
@@ -369,7 +359,7 @@ hfd_rc hfd_fleet_json_reason(hfd_slice body, struct hfd_fleet_reading *r, hfd_sl
 static hfd_rc check_length(const char *path, const char *member, hfd_slice v, size_t max,
                            struct hfd_err *err)
 {
-    const size_t length = characters(v);
+    const size_t length = hfd_slice_characters(v);
     char field[56];
 
     if (length <= max)
@@ -523,7 +513,7 @@ static hfd_rc check_adapter(hfd_slice adapter, struct hfd_err *err)
 {
     if (adapter.len == 0)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter is required");
-    if (characters(adapter) > ADAPTER_NAME_MAX)
+    if (hfd_slice_characters(adapter) > ADAPTER_NAME_MAX)
         return hfd_fail_field(err, HFD_INVALID, "adapter", "adapter must be at most %d characters",
                               ADAPTER_NAME_MAX);
     return HFD_OK;

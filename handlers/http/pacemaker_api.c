@@ -23,12 +23,10 @@ hfd_rc hfd_pacemaker_read_report(const struct hfd_fleet *fleet,
                                  const struct hfd_fleet_report *report, struct hfd_arena *mem,
                                  struct hfd_pacemaker_report *out, struct hfd_err *err)
 {
-    const struct hfd_adapter_names *observers = &fleet->observers;
     hfd_rc rc;
 
-    *out = (struct hfd_pacemaker_report){.is = false};
-    for (size_t i = 0; i < observers->count; i++)
-        out->is = out->is || hfd_slice_eq(observers->items[i], report->adapter);
+    *out = (struct hfd_pacemaker_report){
+        .is = hfd_adapter_names_have(fleet->observers, report->adapter)};
     if (!out->is)
         return HFD_OK;
     rc = hfd_health_read_report(report->data, mem, &out->given, err);

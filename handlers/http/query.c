@@ -43,13 +43,11 @@ static hfd_slice find(hfd_slice query, const char *name)
     const size_t n = strlen(name);
 
     while (query.len > 0) {
-        const char *end = memchr(query.p, '&', query.len);
-        const size_t len = end != NULL ? (size_t)(end - query.p) : query.len;
+        const hfd_slice field = hfd_slice_cut(&query, '&');
 
-        if (len >= n && memcmp(query.p, name, n) == 0 && (len == n || query.p[n] == '='))
-            return (hfd_slice){query.p + n + (len > n), len - n - (len > n)};
-        query.p += len + (end != NULL);
-        query.len -= len + (end != NULL);
+        if (field.len >= n && memcmp(field.p, name, n) == 0 &&
+            (field.len == n || field.p[n] == '='))
+            return (hfd_slice){field.p + n + (field.len > n), field.len - n - (field.len > n)};
     }
     return HFD_SLICE_NONE;
 }
@@ -122,17 +120,6 @@ bool hfd_prefer_wait(hfd_slice value, int *wait_s)
     return false;
 }
 
-/* Takes the text up to the next '&' off. */
-static hfd_slice take_field(hfd_slice *rest)
-{
-    const char *end = memchr(rest->p, '&', rest->len);
-    const size_t len = end != NULL ? (size_t)(end - rest->p) : rest->len;
-    const hfd_slice field = {rest->p, len};
-
-    *rest = (hfd_slice){rest->p + len + (end != NULL), rest->len - len - (end != NULL)};
-    return field;
-}
-
 hfd_rc hfd_query_next(hfd_slice *rest, struct hfd_arena *mem, struct hfd_query_param *out,
                       struct hfd_err *err)
 {
@@ -141,7 +128,7 @@ hfd_rc hfd_query_next(hfd_slice *rest, struct hfd_arena *mem, struct hfd_query_p
     while (rest->len > 0 && name.len + value.len == 0) {
         const char *equals;
 
-        name = take_field(rest);
+        name = hfd_slice_cut(rest, '&');
         equals = name.len > 0 ? memchr(name.p, '=', name.len) : NULL;
         if (equals == NULL)
             continue;
@@ -452,14 +439,8 @@ static bool is_tag(hfd_slice text, hfd_slice etag)
 
 bool hfd_etag_matches(hfd_slice if_none_match, hfd_slice etag)
 {
-    while (if_none_match.len > 0) {
-        const char *comma = memchr(if_none_match.p, ',', if_none_match.len);
-        const size_t len = comma != NULL ? (size_t)(comma - if_none_match.p) : if_none_match.len;
-
-        if (is_tag((hfd_slice){if_none_match.p, len}, etag))
+    while (if_none_match.len > 0)
+        if (is_tag(hfd_slice_cut(&if_none_match, ','), etag))
             return true;
-        if_none_match = (hfd_slice){if_none_match.p + len + (comma != NULL),
-                                    if_none_match.len - len - (comma != NULL)};
-    }
     return false;
 }

@@ -352,12 +352,7 @@ static void group(struct hfd_html *h, const struct hfd_overview_cause *c, bool o
 /* Pacemaker, which is no adapter that makes something, has a place of its own. */
 static bool is_observer(const struct hfd_web_page *p, hfd_slice who)
 {
-    const struct hfd_adapter_names *observers = &p->app->driver->fleet.observers;
-
-    for (size_t i = 0; i < observers->count; i++)
-        if (hfd_slice_eq(observers->items[i], who))
-            return true;
-    return false;
+    return hfd_adapter_names_have(p->app->driver->fleet.observers, who);
 }
 
 /* Adds one kind of trouble. None takes the place of another. @return how many groups it has */
@@ -530,12 +525,10 @@ static void next_link(struct hfd_html *h, const struct hfd_web_page *p)
         return;
     hfd_html_add(h, HFD_HTML("<p><a href=\"/?after="), HFD_PATH(token));
     while (rest.len > 0) {
-        const char *end = memchr(rest.p, '&', rest.len);
-        const hfd_slice one = {rest.p, end != NULL ? (size_t)(end - rest.p) : rest.len};
+        const hfd_slice one = hfd_slice_cut(&rest, '&');
 
         if (!hfd_slice_starts(one, HFD_SLICE("after=")))
             hfd_html_add(h, HFD_HTML("&amp;"), HFD_TEXT(one));
-        rest = end != NULL ? (hfd_slice){end + 1, rest.len - one.len - 1} : HFD_SLICE("");
     }
     hfd_html_add(h, HFD_HTML("\">Next page</a></p>"));
 }

@@ -147,25 +147,36 @@ static enum hfd_step_end judge(struct hfd_hs_work *w, hfd_rc rc, struct hfd_kube
     return refused(w, answer, &why);
 }
 
+/*
+ * Ends a call. Frees the answer.
+ * @param may_be_absent  an object that is not there is no refusal
+ * @param doc  replaced by the object, NULL if it is not there; NULL = not needed
+ */
+static enum hfd_step_end called(struct hfd_hs_work *w, hfd_rc rc, struct hfd_kube_answer *answer,
+                                const struct hfd_err *err, bool may_be_absent, json_t **doc)
+{
+    bool absent = false;
+    const enum hfd_step_end end = judge(w, rc, answer, err, may_be_absent ? &absent : NULL);
+
+    if (end == HFD_STEP_DONE && doc != NULL) {
+        json_decref(*doc);
+        *doc = absent ? NULL : json_incref(answer->doc);
+    }
+    hfd_kube_answer_fini(answer);
+    return end;
+}
+
 enum hfd_step_end hfd_hs_read(struct hfd_hs_work *w, const struct hfd_kube_object *name,
                               json_t **doc)
 {
     struct hfd_kube_answer answer;
-    enum hfd_step_end end;
     struct hfd_err err;
-    bool absent;
     hfd_rc rc;
 
     if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_get(w->server->kube, name, &answer, &err);
-    end = judge(w, rc, &answer, &err, &absent);
-    if (end == HFD_STEP_DONE) {
-        json_decref(*doc);
-        *doc = absent ? NULL : json_incref(answer.doc);
-    }
-    hfd_kube_answer_fini(&answer);
-    return end;
+    return called(w, rc, &answer, &err, true, doc);
 }
 
 /*
@@ -214,7 +225,6 @@ static enum hfd_step_end hs_apply(struct hfd_hs_work *w, const struct hfd_kube_a
                                   json_t **doc)
 {
     struct hfd_kube_answer answer;
-    enum hfd_step_end end;
     struct hfd_err err;
     hfd_rc rc;
 
@@ -224,30 +234,20 @@ static enum hfd_step_end hs_apply(struct hfd_hs_work *w, const struct hfd_kube_a
     if (!apply->dry_run && !hs_is_current(w))
         return HFD_STEP_AGAIN;
     rc = apply_fields(w, apply, &answer, &err);
-    end = judge(w, rc, &answer, &err, NULL);
-    if (end == HFD_STEP_DONE && doc != NULL) {
-        json_decref(*doc);
-        *doc = json_incref(answer.doc);
-    }
-    hfd_kube_answer_fini(&answer);
-    return end;
+    return called(w, rc, &answer, &err, false, doc);
 }
 
 /* Lists objects. @return DONE, or how the step ends, if the list is not whole */
 static enum hfd_step_end hs_list(struct hfd_hs_work *w, const struct hfd_kube_list *list)
 {
     struct hfd_kube_answer answer;
-    enum hfd_step_end end;
     struct hfd_err err;
-    bool absent;
     hfd_rc rc;
 
     if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_list(w->server->kube, list, NULL, &answer, &err);
-    end = judge(w, rc, &answer, &err, &absent);
-    hfd_kube_answer_fini(&answer);
-    return end;
+    return called(w, rc, &answer, &err, true, NULL);
 }
 
 /* Deletes an object of ours once. @return DONE, or how the step ends */
@@ -255,9 +255,7 @@ static enum hfd_step_end hs_delete(struct hfd_hs_work *w, const struct hfd_kube_
                                    const json_t *doc)
 {
     struct hfd_kube_answer answer;
-    enum hfd_step_end end;
     struct hfd_err err;
-    bool absent;
     hfd_rc rc;
 
     if (hfd_hs_is_deleting(doc))
@@ -265,9 +263,7 @@ static enum hfd_step_end hs_delete(struct hfd_hs_work *w, const struct hfd_kube_
     if (hfd_hs_is_closed(w->server))
         return unreachable(w);
     rc = hfd_kube_delete(w->server->kube, name, hfd_hs_metadata(doc, "uid"), &answer, &err);
-    end = judge(w, rc, &answer, &err, &absent);
-    hfd_kube_answer_fini(&answer);
-    return end;
+    return called(w, rc, &answer, &err, true, NULL);
 }
 
 /* ---- whose objects ---- */

@@ -9,6 +9,14 @@ static inline const struct hfd_engine *engine_of(const void *object)
     return *(const struct hfd_engine *const *)object;
 }
 
+/* Returns the connection that does what an engine around another one leaves to it. */
+static struct hfd_db *inner_of(const struct hfd_db *db)
+{
+    const struct hfd_engine *engine = engine_of(db);
+
+    return engine->inner != NULL ? engine->inner(db) : (struct hfd_db *)(uintptr_t)db;
+}
+
 hfd_rc hfd_db_open(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err)
 {
@@ -24,21 +32,25 @@ void hfd_db_close(struct hfd_db **db)
 
 void hfd_db_adopt(struct hfd_db *db)
 {
+    db = inner_of(db);
     engine_of(db)->adopt(db);
 }
 
 bool hfd_db_broken(const struct hfd_db *db)
 {
+    db = inner_of(db);
     return engine_of(db)->broken(db);
 }
 
 hfd_rc hfd_db_cause(const struct hfd_db *db, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->cause(db, err);
 }
 
 void hfd_db_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
 {
+    db = inner_of(db);
     engine_of(db)->watch(db, fn, ctx);
 }
 
@@ -99,11 +111,13 @@ int64_t hfd_db_changes(const struct hfd_db *db)
 
 bool hfd_db_shared(const struct hfd_db *db)
 {
+    db = inner_of(db);
     return engine_of(db)->shared(db);
 }
 
 int hfd_db_slot(const struct hfd_db *db)
 {
+    db = inner_of(db);
     return engine_of(db)->slot != NULL ? engine_of(db)->slot(db) : 0;
 }
 
@@ -121,16 +135,19 @@ const char *hfd_db_undone_by(const struct hfd_db *db)
 
 hfd_rc hfd_db_reopen(struct hfd_db *db, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->reopen(db, err);
 }
 
 hfd_rc hfd_db_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->was_committed(db, out, err);
 }
 
 hfd_rc hfd_db_cleanup(struct hfd_db *db, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->cleanup(db, err);
 }
 
@@ -141,6 +158,7 @@ hfd_rc hfd_db_exec(struct hfd_db *db, const char *sql, struct hfd_err *err)
 
 bool hfd_db_loads(const struct hfd_db *db)
 {
+    db = inner_of(db);
     return engine_of(db)->load != NULL;
 }
 
@@ -151,11 +169,13 @@ hfd_rc hfd_db_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err
 
 hfd_rc hfd_db_load(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->load(db, bytes, err);
 }
 
 hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err)
 {
+    db = inner_of(db);
     return hfd_db_loads(db) ? engine_of(db)->load_end(db, err) : HFD_OK;
 }
 
@@ -166,12 +186,14 @@ hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
 
 hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->bytes(db, out, err);
 }
 
 hfd_rc hfd_db_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
                         struct hfd_err *err)
 {
+    from = inner_of(from);
     return engine_of(from)->copy_open(from, path, out, err);
 }
 
@@ -188,11 +210,13 @@ void hfd_db_copy_close(struct hfd_db_copy **copy)
 
 hfd_rc hfd_db_schema_lock(struct hfd_db *db, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->schema_lock(db, err);
 }
 
 hfd_rc hfd_db_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->schema_unlock(db, whole, err);
 }
 
@@ -209,6 +233,7 @@ hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_
 hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
                            struct hfd_err *err)
 {
+    db = inner_of(db);
     return engine_of(db)->check_schema(db, check, err);
 }
 
@@ -236,38 +261,45 @@ hfd_rc hfd_db_prepare_once(struct hfd_db *db, hfd_slice sql, struct hfd_stmt **o
 void hfd_db_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                           int path_at)
 {
+    db = inner_of(db);
     engine_of(db)->dialect->sql_json_text(db, sql, column, path_at);
 }
 
 void hfd_db_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                             int path_at)
 {
+    db = inner_of(db);
     engine_of(db)->dialect->sql_json_number(db, sql, column, path_at);
 }
 
 struct hfd_db_like hfd_db_sql_like(const struct hfd_db *db)
 {
+    db = inner_of(db);
     return engine_of(db)->dialect->sql_like(db);
 }
 
 struct hfd_db_like hfd_db_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
 {
+    db = inner_of(db);
     return engine_of(db)->dialect->sql_fold(db, mem);
 }
 
 void hfd_db_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
                           int type_at, enum hfd_db_condition what)
 {
+    db = inner_of(db);
     engine_of(db)->dialect->sql_condition(db, sql, column, type_at, what);
 }
 
 hfd_slice hfd_db_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
 {
+    db = inner_of(db);
     return engine_of(db)->dialect->json_path(db, dotted, mem);
 }
 
 hfd_slice hfd_db_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
 {
+    db = inner_of(db);
     return engine_of(db)->dialect->json_key(db, key, mem);
 }
 
@@ -344,28 +376,32 @@ hfd_rc hfd_db_exclusive(struct hfd_db *db, struct hfd_err *err)
 
 const char *hfd_db_sql_number(const struct hfd_db *db)
 {
-    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+    const struct hfd_db *inner = inner_of(db);
+    const struct hfd_engine_dialect *dialect = engine_of(inner)->dialect;
 
-    return dialect->sql_number != NULL ? dialect->sql_number(db) : NULL;
+    return dialect->sql_number != NULL ? dialect->sql_number(inner) : NULL;
 }
 
 const char *hfd_db_sql_number_end(const struct hfd_db *db)
 {
-    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+    const struct hfd_db *inner = inner_of(db);
+    const struct hfd_engine_dialect *dialect = engine_of(inner)->dialect;
 
-    return dialect->sql_number_end != NULL ? dialect->sql_number_end(db) : NULL;
+    return dialect->sql_number_end != NULL ? dialect->sql_number_end(inner) : NULL;
 }
 
 const char *hfd_db_sql_number_bound(const struct hfd_db *db)
 {
-    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+    const struct hfd_db *inner = inner_of(db);
+    const struct hfd_engine_dialect *dialect = engine_of(inner)->dialect;
 
-    return dialect->sql_number_bound != NULL ? dialect->sql_number_bound(db) : NULL;
+    return dialect->sql_number_bound != NULL ? dialect->sql_number_bound(inner) : NULL;
 }
 
 hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
-    const char *sql = engine_of(db)->dialect->sql_now;
+    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+    const char *sql = dialect != NULL ? dialect->sql_now : NULL;
     struct hfd_stmt *st;
     bool row;
     hfd_rc rc;

@@ -51,6 +51,9 @@ struct hfd_engine_dialect {
 };
 
 struct hfd_engine {
+    /* Returns the connection that an engine is around, which does what is left out here, and has
+       the dialect. NULL = it stands alone. */
+    struct hfd_db *(*inner)(const struct hfd_db *db);
     hfd_rc (*open)(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err);
     void (*close)(struct hfd_db **db);

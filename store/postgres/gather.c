@@ -655,7 +655,7 @@ static hfd_slice gather_col_text(struct hfd_stmt *st, int at, struct hfd_arena *
     return v;
 }
 
-/* ---- what the other engine does alone ---- */
+/* ---- the connection ---- */
 
 static void end_stmt(struct hfd_stmt *st)
 {
@@ -676,49 +676,9 @@ static void gather_close(struct hfd_db **db)
     *db = NULL;
 }
 
-static void gather_adopt(struct hfd_db *db)
+static struct hfd_db *gather_inner(const struct hfd_db *db)
 {
-    hfd_db_adopt(db->inner);
-}
-
-static bool gather_broken(const struct hfd_db *db)
-{
-    return hfd_db_broken(db->inner);
-}
-
-static hfd_rc gather_cause(const struct hfd_db *db, struct hfd_err *err)
-{
-    return hfd_db_cause(db->inner, err);
-}
-
-static void gather_watch(struct hfd_db *db, hfd_db_stop_fn *fn, void *ctx)
-{
-    hfd_db_watch(db->inner, fn, ctx);
-}
-
-static const char *gather_sql_number(const struct hfd_db *db)
-{
-    return hfd_db_sql_number(db->inner);
-}
-
-static const char *gather_sql_number_end(const struct hfd_db *db)
-{
-    return hfd_db_sql_number_end(db->inner);
-}
-
-static const char *gather_sql_number_bound(const struct hfd_db *db)
-{
-    return hfd_db_sql_number_bound(db->inner);
-}
-
-static bool gather_shared(const struct hfd_db *db)
-{
-    return hfd_db_shared(db->inner);
-}
-
-static int gather_slot(const struct hfd_db *db)
-{
-    return hfd_db_slot(db->inner);
+    return db->inner;
 }
 
 /* Before its first burst a transaction has no fate: the other engine still has the last one's. */
@@ -735,31 +695,6 @@ static enum hfd_db_fate gather_fate(const struct hfd_db *db)
 static const char *gather_undone_by(const struct hfd_db *db)
 {
     return db->leaves_roots ? "roots" : hfd_db_undone_by(db->inner);
-}
-
-static hfd_rc gather_reopen(struct hfd_db *db, struct hfd_err *err)
-{
-    return hfd_db_reopen(db->inner, err);
-}
-
-static hfd_rc gather_was_committed(struct hfd_db *db, bool *out, struct hfd_err *err)
-{
-    return hfd_db_was_committed(db->inner, out, err);
-}
-
-static hfd_rc gather_schema_lock(struct hfd_db *db, struct hfd_err *err)
-{
-    return hfd_db_schema_lock(db->inner, err);
-}
-
-static hfd_rc gather_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
-{
-    return hfd_db_schema_unlock(db->inner, whole, err);
-}
-
-static hfd_rc gather_cleanup(struct hfd_db *db, struct hfd_err *err)
-{
-    return hfd_db_cleanup(db->inner, err);
 }
 
 /* The statements may change anything. */
@@ -781,32 +716,11 @@ static hfd_rc gather_load_begin(struct hfd_db *db, const char *sql, struct hfd_e
     return rc == HFD_OK ? hfd_db_load_begin(db->inner, sql, err) : rc;
 }
 
-static hfd_rc gather_load(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err)
-{
-    return hfd_db_load(db->inner, bytes, err);
-}
-
-static hfd_rc gather_load_end(struct hfd_db *db, struct hfd_err *err)
-{
-    return hfd_db_load_end(db->inner, err);
-}
-
 static hfd_rc gather_check(struct hfd_db *db, struct hfd_err *err)
 {
     const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_check(db->inner, err) : rc;
-}
-
-static hfd_rc gather_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
-{
-    return hfd_db_bytes(db->inner, out, err);
-}
-
-static hfd_rc gather_copy_open(struct hfd_db *from, const char *path, struct hfd_db_copy **out,
-                               struct hfd_err *err)
-{
-    return hfd_db_copy_open(from->inner, path, out, err);
 }
 
 static hfd_rc gather_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
@@ -821,50 +735,6 @@ static hfd_rc gather_set_schema_version(struct hfd_db *db, int64_t version, stru
     const hfd_rc rc = gather_go_inside(db, err);
 
     return rc == HFD_OK ? hfd_db_set_schema_version(db->inner, version, err) : rc;
-}
-
-static hfd_rc gather_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,
-                                  struct hfd_err *err)
-{
-    return hfd_db_check_schema(db->inner, check, err);
-}
-
-static void gather_sql_json_text(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                                 int path_at)
-{
-    hfd_db_sql_json_text(db->inner, sql, column, path_at);
-}
-
-static void gather_sql_json_number(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                                   int path_at)
-{
-    hfd_db_sql_json_number(db->inner, sql, column, path_at);
-}
-
-static struct hfd_db_like gather_sql_like(const struct hfd_db *db)
-{
-    return hfd_db_sql_like(db->inner);
-}
-
-static struct hfd_db_like gather_sql_fold(const struct hfd_db *db, struct hfd_arena *mem)
-{
-    return hfd_db_sql_fold(db->inner, mem);
-}
-
-static void gather_sql_condition(const struct hfd_db *db, struct hfd_buf *sql, const char *column,
-                                 int type_at, enum hfd_db_condition what)
-{
-    hfd_db_sql_condition(db->inner, sql, column, type_at, what);
-}
-
-static hfd_slice gather_json_path(const struct hfd_db *db, hfd_slice dotted, struct hfd_arena *mem)
-{
-    return hfd_db_json_path(db->inner, dotted, mem);
-}
-
-static hfd_slice gather_json_key(const struct hfd_db *db, hfd_slice key, struct hfd_arena *mem)
-{
-    return hfd_db_json_key(db->inner, key, mem);
 }
 
 static const struct hfd_engine_statements statements = {
@@ -885,25 +755,9 @@ static const struct hfd_engine_statements statements = {
     .col_text = gather_col_text,
 };
 
-static const struct hfd_engine_dialect dialect = {
-    .sql_json_text = gather_sql_json_text,
-    .sql_json_number = gather_sql_json_number,
-    .sql_like = gather_sql_like,
-    .sql_fold = gather_sql_fold,
-    .sql_condition = gather_sql_condition,
-    .json_path = gather_json_path,
-    .json_key = gather_json_key,
-    .sql_number = gather_sql_number,
-    .sql_number_end = gather_sql_number_end,
-    .sql_number_bound = gather_sql_number_bound,
-};
-
 static const struct hfd_engine engine = {
+    .inner = gather_inner,
     .close = gather_close,
-    .adopt = gather_adopt,
-    .broken = gather_broken,
-    .cause = gather_cause,
-    .watch = gather_watch,
     .begin = gather_begin,
     .begin_group = gather_begin_group,
     .look = gather_look,
@@ -914,27 +768,14 @@ static const struct hfd_engine engine = {
     .commit = gather_commit,
     .rollback = gather_rollback,
     .changes = gather_changes,
-    .shared = gather_shared,
-    .slot = gather_slot,
     .fate = gather_fate,
     .undone_by = gather_undone_by,
-    .reopen = gather_reopen,
-    .was_committed = gather_was_committed,
-    .cleanup = gather_cleanup,
     .exec = gather_exec,
     .load_begin = gather_load_begin,
-    .load = gather_load,
-    .load_end = gather_load_end,
     .check = gather_check,
-    .bytes = gather_bytes,
-    .copy_open = gather_copy_open,
-    .schema_lock = gather_schema_lock,
-    .schema_unlock = gather_schema_unlock,
     .schema_version = gather_schema_version,
     .set_schema_version = gather_set_schema_version,
-    .check_schema = gather_check_schema,
     .statements = &statements,
-    .dialect = &dialect,
 };
 
 hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mode mode,

@@ -6,7 +6,7 @@
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "store/sqlite/folder.h"
-#include "store/store_int.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 #include "store/engine.h"
 
 #include "driver/base/clock.h"
+#include "store/txn.h"
 
 /* @param object  of an engine: its first member is a pointer to the engine */
 static inline const struct hfd_engine *engine_of(const void *object)
@@ -398,9 +399,9 @@ const char *hfd_db_sql_number_bound(const struct hfd_db *db)
     return dialect->sql_number_bound != NULL ? dialect->sql_number_bound(inner) : NULL;
 }
 
-hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
+hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 {
-    const struct hfd_engine_dialect *dialect = engine_of(db)->dialect;
+    const struct hfd_engine_dialect *dialect = engine_of(tx->db)->dialect;
     const char *sql = dialect != NULL ? dialect->sql_now : NULL;
     struct hfd_stmt *st;
     bool row;
@@ -409,7 +410,7 @@ hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err)
     *out = hfd_clock_wall_us(&hfd_clock_system);
     if (sql == NULL)
         return HFD_OK;
-    rc = hfd_db_prepare(db, sql, &st, err);
+    rc = hfd_db_prepare(tx->db, sql, &st, err);
     if (rc != HFD_OK)
         return rc;
     rc = hfd_stmt_step(st, &row, err);

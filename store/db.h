@@ -79,7 +79,7 @@ struct hfd_db_follow {
  */
 HFD_MUST_CHECK hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
                                     hfd_slice key, struct hfd_err *err);
-/** A root is named by a GUResID, or by the id of a HyperFleet resource: store/roots.h. */
+/** A root is named by a GUResID, or by the id of a HyperFleet resource: store/rows_prefetch.h. */
 enum hfd_db_root {
     HFD_DB_ROOT_RESOURCE,
     HFD_DB_ROOT_FLEET
@@ -161,7 +161,7 @@ HFD_MUST_CHECK hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err);
  */
 HFD_MUST_CHECK hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err);
 /**
- * Gives a query for the number before the first one of this transaction: store/number.h. Each
+ * Gives a query for the number before the first one of this transaction: store/unit.h. Each
  * transaction has HFD_NUMBERS_MAX of its own. NULL = there is one writer, which counts on.
  */
 const char *hfd_db_sql_number(const struct hfd_db *db);
@@ -172,8 +172,6 @@ const char *hfd_db_sql_number(const struct hfd_db *db);
 const char *hfd_db_sql_number_end(const struct hfd_db *db);
 /** The query for a number above all that were given so far; NULL as well. */
 const char *hfd_db_sql_number_bound(const struct hfd_db *db);
-/** Gives the wall clock of the machine that the database runs on. */
-HFD_MUST_CHECK hfd_rc hfd_db_now(struct hfd_db *db, int64_t *out, struct hfd_err *err);
 /** A signal to the other servers of a database, and the wait for one. */
 struct hfd_db_signal {
     bool send;       /* first sends one */

@@ -144,7 +144,7 @@ static hfd_rc check_table(struct walk *w, struct hfd_txn *tx, struct hfd_row_fin
 
 hfd_rc hfd_rows_check(struct hfd_txn *tx, struct hfd_row_findings *findings, struct hfd_err *err)
 {
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc = hfd_unit_write(tx, err);
 
     for (size_t i = 0; rc == HFD_OK && i < TABLES; i++) {
         struct walk w;

@@ -11,7 +11,7 @@
 
 /** Where findings of hfd_rows_check go. */
 struct hfd_row_findings {
-    void (*found)(void *ctx, const char *text);
+    void (*found)(void *ctx, const char *text); /* the text is borrowed */
     void *ctx;
     size_t rows;             /* given: how many rows were read */
     struct hfd_meter *meter; /* learns how far it is; may be NULL */

@@ -1,9 +1,9 @@
 /* See rows_due.h. */
 #include "store/rows_due.h"
 
-#include "store/number.h"
+#include "store/unit.h"
 #include "store/row_io.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 
 #define DUE_COL(type, member) HFD_COL(struct hfd_due_row, type, #member, member)
 

@@ -3,7 +3,7 @@
  * one number, that of its last change, so the list is never longer than the fleet. It is in the row
  * of the resource. When that is removed, the number stays for a while in a row of its own.
  *
- * Numbers rise in the order of commits (store/number.h). A reader that goes on behind the last
+ * Numbers rise in the order of commits (store/unit.h). A reader that goes on behind the last
  * number that it saw misses no change. Thread: that of the transaction.
  */
 #ifndef HFD_STORE_ROWS_DUE_H

@@ -4,7 +4,6 @@
 #include "driver/base/arena.h"
 #include "driver/base/check.h"
 #include "store/kind.h"
-#include "store/number.h"
 #include "store/row_io.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"

@@ -261,4 +261,37 @@ struct hfd_day {
 HFD_MUST_CHECK hfd_rc hfd_day_read(struct hfd_txn *tx, int64_t since_us, struct hfd_arena *mem,
                                    struct hfd_day *out, struct hfd_err *err);
 
+/* ---- targets of events: the number up to which each has all events of a stream ---- */
+
+/** An event that a target lacks is kept, and tried, for so long. */
+#define HFD_OUTBOX_KEEP_US (72 * 3600 * HFD_US_PER_S)
+
+/** The streams of events. The numbers are stored. */
+enum hfd_stream {
+    HFD_STREAM_RECONCILE, /* of clusters and nodepools: hfd_due_list */
+    HFD_STREAM_STATES,    /* of driver resources: the history */
+    HFD_STREAMS
+};
+
+struct hfd_outbox_row {
+    hfd_slice name; /* of the target */
+    int64_t stream;
+    int64_t seq;        /* it has all events up to this number */
+    int64_t failing_us; /* since when it has refused the oldest one; 0 = it has not */
+};
+
+struct hfd_outbox_list {
+    struct hfd_outbox_row *rows;
+    size_t count;
+};
+
+/** Lists all targets with their streams. */
+HFD_MUST_CHECK hfd_rc hfd_outbox_row_list(struct hfd_txn *tx, struct hfd_arena *mem,
+                                          struct hfd_outbox_list *out, struct hfd_err *err);
+/** Inserts or replaces. */
+HFD_MUST_CHECK hfd_rc hfd_outbox_row_put(struct hfd_txn *tx, const struct hfd_outbox_row *row,
+                                         struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_outbox_row_delete(struct hfd_txn *tx, const struct hfd_outbox_row *row,
+                                            struct hfd_err *err);
+
 #endif

@@ -65,3 +65,22 @@ hfd_rc hfd_prefetch_report(struct hfd_txn *tx, const struct hfd_prefetch_report 
         rc = hfd_query_follow(tx, hfd_report_table.list, sql_parts_beside, id, err);
     return rc == HFD_OK ? hfd_report_row_get(tx, &key, of->mem, &report, err) : rc;
 }
+
+/* ---- roots ---- */
+
+hfd_rc hfd_root_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
+{
+    tx->rooted = true;
+    return hfd_db_root(tx->db, HFD_DB_ROOT_RESOURCE, guresid, err);
+}
+
+hfd_rc hfd_root_fleet(struct hfd_txn *tx, hfd_slice id, struct hfd_err *err)
+{
+    tx->rooted = true;
+    return hfd_db_root(tx->db, HFD_DB_ROOT_FLEET, id, err);
+}
+
+hfd_rc hfd_roots_leave(struct hfd_txn *tx, struct hfd_err *err)
+{
+    return hfd_db_exclusive(tx->db, err);
+}

@@ -293,7 +293,7 @@ hfd_rc hfd_alone_check(struct hfd_db *db, int64_t schema, struct hfd_err *err)
     hfd_arena_init(&mem, MEM_MAX);
     rc = hfd_replica_row_list(&tx, &mem, &list, err);
     if (rc == HFD_OK && list.count > 0)
-        rc = hfd_db_now(db, &now_us, err);
+        rc = hfd_txn_now(&tx, &now_us, err);
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
         const struct hfd_replica_row *row = &list.rows[i];
 

@@ -15,8 +15,7 @@
 #include "driver/base/container.h"
 #include "driver/base/metrics.h"
 #include "driver/base/thread.h"
-#include "store/row_walk.h"
-#include "store/store_int.h"
+#include "store/writer.h"
 #include "store/txn.h"
 
 #define QUEUE_MAX_DEFAULT 4096
@@ -29,18 +28,6 @@ hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_meter *meter, struct hfd_err
 
     hfd_meter_set(meter, &(struct hfd_meter_at){.what = "checking pages and indexes"});
     return rc == HFD_OK ? hfd_db_check(tx->db, err) : rc;
-}
-
-hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
-{
-    return hfd_db_now(tx->db, out, err);
-}
-
-hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, struct hfd_row_findings *in, struct hfd_err *err)
-{
-    const hfd_rc rc = hfd_unit_write(tx, err);
-
-    return rc == HFD_OK ? hfd_rows_check(tx, in, err) : rc;
 }
 
 /* ---- reader ---- */

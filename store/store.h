@@ -55,19 +55,9 @@ HFD_MUST_CHECK hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn
 /** Gives the time of the database's clock: for several servers the same. */
 HFD_MUST_CHECK hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 
-struct hfd_row_findings; /* row_walk.h */
-
 /** Checks the database that the transaction sees: hfd_db_check. @param meter  may be NULL */
 HFD_MUST_CHECK hfd_rc hfd_txn_check(struct hfd_txn *tx, struct hfd_meter *meter,
                                     struct hfd_err *err);
-/**
- * Reads all rows that have a checksum, and compares. Each damaged one is a finding.
- * @param in  found gets the text of a finding, borrowed
- * @return HFD_OK also with findings; HFD_IO, HFD_CORRUPT, HFD_NOMEM when it cannot go on
- */
-HFD_MUST_CHECK hfd_rc hfd_txn_check_rows(struct hfd_txn *tx, struct hfd_row_findings *in,
-                                         struct hfd_err *err);
-
 struct hfd_job;
 
 /**
@@ -89,9 +79,9 @@ struct hfd_job {
     bool isolated;         /* the writer's: it failed after it had written */
     bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
-    hfd_txn_fn *prefetch; /* names the roots of fn (store/roots.h), reads what fn will read, and
-                          drops it; may be NULL. Its outcome is not used, and it is not called by an
-                          engine that does not gather */
+    hfd_txn_fn *prefetch; /* names the roots of fn (store/rows_prefetch.h), reads what fn will read,
+                          and drops it; may be NULL. Its outcome is not used, and it is not called
+                          by an engine that does not gather */
     void *arg; /* owned with the job; the submitting loop must not free what it points to */
     struct hfd_sink *sink;
     void (*done)(struct hfd_job *job); /* called by the sink's loop */

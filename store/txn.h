@@ -6,7 +6,6 @@
 #define HFD_STORE_TXN_H
 
 #include "store/db.h"
-#include "store/effects.h"
 #include "store/row_cache.h"
 #include "store/store.h"
 
@@ -19,6 +18,12 @@ struct hfd_tally {
         int64_t delta;
     } items[HFD_TALLY_MAX];
     size_t count;
+};
+
+/* Calls that wait for a commit, in order. Zero = empty. */
+struct hfd_effects {
+    char *bytes; /* owned */
+    size_t len, capacity;
 };
 
 struct hfd_totals;
@@ -35,7 +40,7 @@ struct hfd_txn {
     struct hfd_unit *unit;         /* the writer's: rows kept and changes collected; NULL writes
                                       changes at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
-    bool rooted;                   /* the job has named its roots: store/roots.h */
+    bool rooted;                   /* the job has named its roots: store/rows_prefetch.h */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };
 

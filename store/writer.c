@@ -17,7 +17,9 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 /* ---- job ---- */
 
@@ -48,6 +50,82 @@ void hfd_jobs_post(struct hfd_job *list)
         sink->post(sink, hfd_job_of(mine));
         list = hfd_job_of(rest);
     }
+}
+
+/* ---- effects: each call is a head and its argument, both aligned ---- */
+
+#define AT_FIRST_BYTES 4096
+
+struct head {
+    alignas(max_align_t) hfd_effect_fn *fn;
+    size_t step_bytes; /* from this head to the next */
+    struct hfd_trace trace;
+};
+
+static size_t step_of(size_t size)
+{
+    const size_t unit = alignof(max_align_t);
+
+    return sizeof(struct head) + (size + unit - 1) / unit * unit;
+}
+
+/* Appends a call of fn with a copy of `size` bytes at arg. @return HFD_OK, HFD_NOMEM */
+static hfd_rc effects_add(struct hfd_effects *e, hfd_effect_fn *fn, const void *arg, size_t size,
+                          struct hfd_err *err)
+{
+    const struct head head = {fn, step_of(size), *hfd_trace_now()};
+    size_t capacity = e->capacity > 0 ? e->capacity : AT_FIRST_BYTES;
+
+    while (capacity < e->len + head.step_bytes)
+        capacity *= 2;
+    if (capacity > e->capacity) {
+        char *bytes = realloc(e->bytes, capacity);
+
+        if (bytes == NULL)
+            return hfd_fail_nomem(err, "note what to do after a commit");
+        e->bytes = bytes;
+        e->capacity = capacity;
+    }
+    memcpy(e->bytes + e->len, &head, sizeof(head));
+    if (size > 0)
+        memcpy(e->bytes + e->len + sizeof(head), arg, size);
+    e->len += head.step_bytes;
+    return HFD_OK;
+}
+
+/* Makes the calls and empties the list, whose memory is kept. */
+static void effects_run(struct hfd_effects *e)
+{
+    for (size_t at = 0; at < e->len;) {
+        struct head head;
+
+        memcpy(&head, e->bytes + at, sizeof(head));
+        hfd_trace_enter(&head.trace);
+        head.fn(e->bytes + at + sizeof(head));
+        at += head.step_bytes;
+    }
+    hfd_trace_enter(NULL);
+    e->len = 0;
+}
+
+/* Forgets what was appended after the list had `len` bytes. */
+static void effects_cut(struct hfd_effects *e, size_t len)
+{
+    HFD_ASSERT(len <= e->len);
+    e->len = len;
+}
+
+static void effects_fini(struct hfd_effects *e)
+{
+    free(e->bytes);
+    *e = (struct hfd_effects){0};
+}
+
+hfd_rc hfd_txn_after_commit(struct hfd_txn *tx, hfd_effect_fn *fn, const void *arg, size_t size,
+                            struct hfd_err *err)
+{
+    HFD_ASSERT(tx->effects != NULL);
+    return effects_add(tx->effects, fn, arg, size, err);
 }
 
 /* ---- away ---- */
@@ -314,7 +392,7 @@ static hfd_rc run_job(struct hfd_writer *w, struct hfd_job *job, bool *spoilt, s
     w->keeps_rows = job->rc == HFD_OK && w->rooted;
     if (job->rc != HFD_OK) {
         w->tally = counted;
-        hfd_effects_cut(&w->effects, effects_len);
+        effects_cut(&w->effects, effects_len);
     }
     *spoilt =
         job->rc != HFD_OK && (hfd_db_changes(w->db) != written || w->totals.additions != summed);
@@ -362,7 +440,7 @@ static hfd_rc run_each(struct hfd_writer *w, struct hfd_job *list, struct hfd_jo
     *failed_job = NULL;
     w->keeps_rows = false;
     w->tally = (struct hfd_tally){.count = 0};
-    hfd_effects_cut(&w->effects, 0);
+    effects_cut(&w->effects, 0);
     hfd_totals_drop(&w->totals);
     if (w->shared) /* others have taken numbers since, or those that were given are free again */
         w->unit.seqs = w->unit.actions = w->unit.dues = (struct hfd_number){.last = 0};
@@ -414,7 +492,7 @@ static void settle_commit(struct hfd_writer *w)
     const bool changed = hfd_row_stamps_commit(&w->stamps);
 
     publish(&w->tally);
-    hfd_effects_run(&w->effects);
+    effects_run(&w->effects);
     if (changed && w->on_change != NULL)
         w->on_change(w->on_change_ctx);
 }
@@ -632,5 +710,5 @@ void hfd_writer_close(struct hfd_writer *w)
     hfd_db_close(&w->db);
     hfd_queue_free(w->queue);
     hfd_unit_fini(&w->unit);
-    hfd_effects_fini(&w->effects);
+    effects_fini(&w->effects);
 }

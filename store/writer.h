@@ -1,15 +1,4 @@
-/*
- * The writer: one thread, one connection, one commit for all jobs that are queued. Jobs are
- * answered after the commit is on disk, never before. A failed write, sync or checkpoint turns the
- * writer broken: it refuses all work until the store is opened again. A database that cannot be
- * reached is no such failure: the writer goes on once it can be (writer.h).
- *
- * Finished jobs on their way back to their sinks. Thread: any.
- *
- * The state of a database that cannot be reached. From the first failure until a connection works
- * again, the store is away: it refuses work at once, and a thread tries to connect. SQLite is never
- * away.
- */
+/* The store itself, shared by its files: the writer, the readers, and what both need. */
 #ifndef HFD_STORE_WRITER_H
 #define HFD_STORE_WRITER_H
 
@@ -23,6 +12,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/*
+ * The writer: one thread, one connection, one commit for all jobs that are queued. Jobs are
+ * answered after the commit is on disk, never before. A failed write, sync or checkpoint turns the
+ * writer broken: it refuses all work until the store is opened again. A database that cannot be
+ * reached is no such failure: the writer goes on once it can be.
+ *
+ * Finished jobs on their way back to their sinks. Thread: any.
+ *
+ * The state of a database that cannot be reached. From the first failure until a connection works
+ * again, the store is away: it refuses work at once, and a thread tries to connect. SQLite is never
+ * away.
+ */
 struct hfd_away {
     const struct hfd_store_place *place; /* borrowed */
     atomic_bool now;
@@ -103,5 +104,59 @@ void hfd_job_finish(struct hfd_job *job, hfd_rc rc, const struct hfd_err *err);
  * sink a job is its submitter's again.
  */
 void hfd_jobs_post(struct hfd_job *list);
+
+/* ---- readers ---- */
+
+struct hfd_readers;
+
+/** Views that wait, and the threads that take them: those of the lane alone. */
+struct hfd_lane {
+    struct hfd_queue *queue;
+    pthread_mutex_t take_lock; /* one thread waits on the queue: it has one receiver */
+};
+
+struct hfd_reader_thread {
+    struct hfd_readers *all;
+    struct hfd_lane *lane;
+    struct hfd_db *db;    /* NULL after a failure, until it is opened again */
+    struct hfd_unit unit; /* rows of its snapshot, where a read is a round trip */
+    pthread_t thread;
+    bool started;
+};
+
+/** The threads that run views, and their queues. */
+struct hfd_readers {
+    const struct hfd_store_place *place; /* borrowed; set before they are opened, as `away` */
+    struct hfd_away *away;
+    const struct hfd_clock *clock;
+    int64_t read_timeout_us;    /* 0 = none */
+    struct hfd_lane lane;       /* of any views */
+    struct hfd_lane short_lane; /* of hfd_job.is_short: dear views never wait or run here */
+    struct hfd_reader_thread *threads;
+    unsigned count; /* the last one is that of the short lane */
+};
+
+/** Reads of single rows where others write too. */
+struct hfd_point_reads {
+    const struct hfd_store_place *place; /* borrowed; set before it is opened, as `away` */
+    struct hfd_away *away;
+    const struct hfd_clock *clock; /* as well */
+    struct hfd_queue *queue;       /* NULL = not open */
+    struct hfd_db *db;             /* NULL after a failure, until it is opened again */
+    pthread_t thread;
+    bool started;
+};
+
+struct hfd_store {
+    unsigned magic;
+#define STORE_MAGIC 0x5704e001u
+    struct hfd_store_place place; /* its texts are owned */
+    bool stepped;                 /* no threads: hfd_store_step does their work */
+    struct hfd_writer writer;
+    struct hfd_readers readers;
+    struct hfd_point_reads points; /* open where others write to the database */
+    atomic_uint readers_open;      /* hfd_store_reader */
+    atomic_bool backing_up;        /* there is a hfd_backup */
+};
 
 #endif

@@ -12,7 +12,7 @@
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
 #include "store/rows_due.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 #include "store/rows_report.h"
 #include "store/totals.h"
 

@@ -16,7 +16,6 @@
 #include "driver/core/past.h"
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
-#include "store/roots.h"
 #include "store/rows_overview.h"
 #include "store/rows_prefetch.h"
 #include "store/rows_resource.h"

@@ -1,6 +1,6 @@
 /*
  * The outbox of one target of events, as a webhook or a broker. Its thread sends what is behind the
- * target's cursors, in two streams (store/rows_outbox.h). It stores a cursor after its events were
+ * target's cursors, in two streams (store/rows_history.h). It stores a cursor after its events were
  * taken. So each event arrives at least once, also over kill -9. A new target begins at the
  * present. With replicas the one that leads sends.
  * Thread: main, where nothing else is said.
@@ -13,7 +13,7 @@
 #include "driver/core/driver.h"
 #include "driver/events/sender.h"
 #include "driver/replica/keeper.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 
 struct hfd_outbox;
 struct hfd_repeats;

@@ -2,7 +2,7 @@
 #include "driver/events/window.h"
 
 #include "driver/base/check.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #include "driver/fleet/condition.h"
 #include "schemas/validate.h"
 #include "store/rows_due.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 #include "store/unit.h"
 
 /* ---- changes ---- */

@@ -749,7 +749,7 @@ static hfd_rc txn_check(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc = hfd_txn_check(tx, &r->meter, err);
 
     r->damaged = 0;
-    return rc == HFD_OK ? hfd_txn_check_rows(tx, &findings, err) : rc;
+    return rc == HFD_OK ? hfd_rows_check(tx, &findings, err) : rc;
 }
 
 /* Opens the draft as a server does: an older database is brought up to date. */

@@ -659,7 +659,7 @@ static hfd_rc txn_orphans(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     d->damaged = 0;
-    rc = hfd_txn_check_rows(tx, &findings, err);
+    rc = hfd_rows_check(tx, &findings, err);
     if (d->damaged > DAMAGED_SHOWN)
         hfd_doctor_say(&d->lines, "data", false, "more damaged rows are not shown");
     if (rc == HFD_OK)

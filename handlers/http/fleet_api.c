@@ -14,7 +14,6 @@
 #include "handlers/http/http.h"
 #include "handlers/http/pacemaker_api.h"
 #include "handlers/http/query.h"
-#include "store/roots.h"
 #include "store/rows_due.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"

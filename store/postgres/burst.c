@@ -1,10 +1,7 @@
 #include "store/postgres/burst.h"
 
 #include "driver/base/check.h"
-#include "store/postgres/array.h"
-#include "store/postgres/conn.h"
 #include "store/postgres/engine.h"
-#include "store/postgres/fail.h"
 #include "store/postgres/stmt.h"
 #include "store/postgres/text.h"
 #include "store/postgres/value.h"
@@ -509,10 +506,48 @@ static const char sql_mark[] = HFD_PG_SQL_MARK("?1", "?2");
 static const char sql_commit[] = "COMMIT";
 static const struct params none;
 
+/*
+ * The cluster of a part, or of a HyperFleet resource, is the root of the driver resource that has
+ * it, else its own. The number of a root has the schema in it: programs in one database do not
+ * meet.
+ *
+ * It notes its snapshot for the transaction. A second run does nothing if no transaction has ended
+ * since: each lookup would find the same.
+ */
+/* clang-format off */
+const char hfd_roots_sql[] =
+    "WITH named AS MATERIALIZED (SELECT DISTINCT left(n, 1) AS kind, substr(n, 2) AS id FROM unnest(?1) AS n"
+    "   WHERE COALESCE(current_setting('hfd.roots', true), '') <> CAST(pg_current_snapshot() AS TEXT)),"
+    " fleet_ids AS (SELECT n.id FROM named n WHERE n.kind = 'f'"
+    "   UNION SELECT f.owner_id FROM named n JOIN fleet f ON f.id = n.id WHERE n.kind = 'f' AND f.owner_id <> ''"
+    "   UNION SELECT f.owner_id FROM named n JOIN part p ON p.guresid = n.id JOIN fleet f ON f.id = p.fleet_id"
+    "     WHERE n.kind = 'r' AND f.owner_id <> ''),"
+    " roots AS (SELECT 'r' || n.id AS root FROM named n WHERE n.kind = 'r'"
+    "   UNION SELECT COALESCE('r' || p.guresid, 'f' || i.id) FROM fleet_ids i LEFT JOIN part p ON p.fleet_id = i.id)"
+    " SELECT count(*), set_config('hfd.roots', CAST(pg_current_snapshot() AS TEXT), true) FROM (SELECT pg_advisory_xact_lock(s.h) FROM"
+    " (SELECT DISTINCT hashtextextended(root, hashtext(current_schema())) AS h FROM roots ORDER BY 1) AS s OFFSET 0) AS taken";
+/* clang-format on */
+
+/* Gives the names in the binary form of an array of texts; no pointer when there is no memory. */
+static hfd_slice roots_array(const struct hfd_roots *roots, struct hfd_arena *mem)
+{
+    struct hfd_buf b;
+    hfd_slice out;
+
+    hfd_buf_init(&b, BYTES_MAX);
+    hfd_pg_array_begin(&b, HFD_VALUE_TEXT, roots->count);
+    for (size_t i = 0; i < roots->count; i++)
+        hfd_pg_array_add(&b,
+                         &(struct hfd_value){HFD_VALUE_TEXT, false, {.bytes = roots->names[i]}});
+    out = b.rc == HFD_OK ? hfd_arena_dup(mem, hfd_buf_slice(&b)) : HFD_SLICE_NONE;
+    hfd_buf_fini(&b);
+    return out;
+}
+
 /* Twice: see hfd_roots_sql. */
 static hfd_rc send_roots(struct sending *s, struct hfd_err *err)
 {
-    const hfd_slice names = hfd_roots_array(s->burst->roots, &s->mem);
+    const hfd_slice names = roots_array(s->burst->roots, &s->mem);
     struct params p = {.count = 0};
     hfd_rc rc = HFD_OK;
 

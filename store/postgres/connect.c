@@ -5,7 +5,6 @@
 #include "driver/base/log.h"
 #include "driver/base/password.h"
 #include "store/postgres/engine.h"
-#include "store/postgres/fail.h"
 
 #include <poll.h>
 #include <unistd.h>

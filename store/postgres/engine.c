@@ -10,7 +10,6 @@
 #include "driver/base/rng.h"
 #include "store/migrate.h"
 #include "store/postgres/burst.h"
-#include "store/postgres/fail.h"
 #include "store/postgres/stmt.h"
 #include "store/postgres/text.h"
 
@@ -18,7 +17,7 @@
 #include <limits.h>
 #include <poll.h>
 
-/* ---- numbers of groups that write at the same time: store/number.h ---- */
+/* ---- numbers of groups that write at the same time: store/unit.h ---- */
 
 #define BITS "16" /* HFD_NUMBERS_MAX has as many */
 /* clang-format off */

@@ -26,6 +26,11 @@
 #define HFD_PG_SQL_LOCK "SELECT pg_advisory_xact_lock(" HFD_PG_LOCK_WRITE ")"
 /** The same beside other groups that have roots. */
 #define HFD_PG_SQL_SHARE "SELECT pg_advisory_xact_lock_shared(" HFD_PG_LOCK_WRITE ")"
+/**
+ * Takes the locks of the roots, in the order of their numbers. $1: their names, as an array. It is
+ * sent twice: what a resource has may change until its own lock is taken, and then no more.
+ */
+extern const char hfd_roots_sql[];
 /** Notes that a transaction begins. */
 void hfd_pg_note_begin(struct hfd_db *db);
 /** Begins a snapshot. */

@@ -54,12 +54,42 @@ struct hfd_stmt {
 };
 
 #define LOOKS_MAX 12 /* of a transaction */
+#define ROOTS_BYTES_MAX ((size_t)1 << 20)
 
 /* Notes that the group is of no use, and fails. */
 static hfd_rc gather_surprised(struct hfd_db *db, struct hfd_err *err)
 {
     db->surprised = true;
     return hfd_fail(err, HFD_BUSY, "store: the group runs again, one statement after the other");
+}
+
+/* ---- roots ---- */
+
+/* Forgets all roots, and frees their names. Accepts zeroed memory. */
+static void clear_roots(struct hfd_roots *roots)
+{
+    hfd_arena_fini(&roots->mem);
+    hfd_arena_init(&roots->mem, ROOTS_BYTES_MAX);
+    roots->count = 0;
+    roots->alone = false;
+}
+
+/* Adds a root; a group with too many of them is alone. */
+static hfd_rc add_root(struct hfd_roots *roots, enum hfd_db_root kind, hfd_slice id,
+                       struct hfd_err *err)
+{
+    const char *prefix = kind == HFD_DB_ROOT_RESOURCE ? "r" : "f";
+    hfd_slice name;
+
+    if (roots->count == HFD_ROOTS_MAX)
+        roots->alone = true;
+    if (roots->alone)
+        return HFD_OK;
+    name = hfd_arena_printf(&roots->mem, "%s%.*s", prefix, HFD_SLICE_FMT(id));
+    if (name.p == NULL)
+        return hfd_fail_nomem(err, "a lock of the store");
+    roots->names[roots->count++] = name;
+    return HFD_OK;
 }
 
 /* ---- bursts ---- */
@@ -132,7 +162,7 @@ static hfd_rc begin(struct hfd_db *db, enum gather_mode mode, struct hfd_err *er
     db->begun = db->ended = false;
     db->mode = db->alone ? HFD_GATHER_DIRECT : mode;
     db->counts.alone += db->alone;
-    hfd_roots_clear(&db->roots);
+    clear_roots(&db->roots);
     db->roots.alone = db->mode == HFD_GATHER_DIRECT || db->leaves_roots;
     db->alone = db->missed = db->blocked = db->surprised = db->leaves_roots = false;
     db->looks = 0;
@@ -232,7 +262,7 @@ static hfd_rc gather_look(struct hfd_db *db, bool *again, struct hfd_err *err)
 static hfd_rc gather_root(struct hfd_db *db, enum hfd_db_root kind, hfd_slice id,
                           struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_roots_add(&db->roots, kind, id, err);
+    const hfd_rc rc = add_root(&db->roots, kind, id, err);
 
     HFD_ASSERT(!db->begun || db->roots.alone);
     if (rc != HFD_OK)
@@ -670,7 +700,7 @@ static void gather_close(struct hfd_db **db)
     hfd_stmt_slots_clear(&own->stmts, end_stmt);
     hfd_db_close(&own->inner);
     hfd_writes_fini(&own->writes);
-    hfd_roots_clear(&own->roots);
+    clear_roots(&own->roots);
     hfd_knowns_fini(&own->knowns);
     free(own);
     *db = NULL;
@@ -794,7 +824,7 @@ hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mo
     db->look = mode == HFD_DB_WRITER ? "look" : "read";
     db->reads_only = mode == HFD_DB_POINTS;
     hfd_writes_init(&db->writes);
-    hfd_roots_clear(&db->roots);
+    clear_roots(&db->roots);
     hfd_knowns_init(&db->knowns);
     return HFD_OK;
 }

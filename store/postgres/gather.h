@@ -19,8 +19,23 @@
 
 #include "store/engine.h"
 #include "store/postgres/known.h"
-#include "store/postgres/roots.h"
 #include "store/postgres/writes.h"
+
+/*
+ * Root locks: store/rows_prefetch.h on PostgreSQL. A group that has roots takes the lock of all
+ * writing groups in shared mode, and then one lock for each root. Another group takes that lock
+ * alone.
+ */
+/** Roots of a group. PostgreSQL has room for some thousand locks in all. */
+#define HFD_ROOTS_MAX 128u
+
+struct hfd_roots {
+    bool alone; /* the group takes the lock of all groups alone */
+    size_t count;
+    struct hfd_arena mem;
+    /* "r" and a GUResID, or "f" and the id of a HyperFleet resource */
+    hfd_slice names[HFD_ROOTS_MAX];
+};
 
 /** Statements that are sent at once, the writes first, and their results. */
 struct hfd_burst {

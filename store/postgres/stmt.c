@@ -2,7 +2,6 @@
 
 #include "driver/base/check.h"
 #include "store/postgres/engine.h"
-#include "store/postgres/fail.h"
 #include "store/postgres/text.h"
 #include "store/postgres/value.h"
 

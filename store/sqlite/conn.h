@@ -1,7 +1,7 @@
 /*
- * A connection to SQLite and its failures. Exactly one connection, the writer's, writes and
- * checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so at once.
- * Thread: each connection belongs to one thread, asserted.
+ * A connection to SQLite, its failures, and its statements. Exactly one connection, the writer's,
+ * writes and checkpoints: SQLite before 3.51.3 can damage a database on which two connections do so
+ * at once. Thread: each connection belongs to one thread, asserted.
  */
 #ifndef HFD_STORE_SQLITE_CONN_H
 #define HFD_STORE_SQLITE_CONN_H
@@ -45,5 +45,24 @@ bool hfd_sqlite_is_fatal(int sqlite);
 hfd_rc hfd_sqlite_fail(struct hfd_db *db, int sqlite, const char *what, struct hfd_err *err);
 /** The failure that turned the connection broken. */
 hfd_rc hfd_sqlite_fail_broken(const struct hfd_db *db, struct hfd_err *err);
+
+/* ---- prepared statements ---- */
+
+struct hfd_stmt {
+    const struct hfd_engine *engine; /* the first member */
+    unsigned magic;
+#define STMT_MAGIC 0x57a7e3e7u
+    struct hfd_db *db;
+    const char *sql; /* the key */
+    sqlite3_stmt *handle;
+    bool in_use;
+    bool once;    /* not in the slots: done frees it */
+    hfd_rc stuck; /* first failure of a binding or a column; answered by the next step */
+};
+
+extern const struct hfd_engine_statements hfd_sqlite_statements;
+
+/** Ends all statements of a connection that is being closed. None is in use. */
+void hfd_sqlite_finalize_all(struct hfd_db *db);
 
 #endif

@@ -12,7 +12,6 @@
 #include "store/migrate.h"
 #include "store/sqlite/dialect.h"
 #include "store/sqlite/folder.h"
-#include "store/sqlite/stmt.h"
 
 #define APPLICATION_ID 0x48464431 /* "HFD1" in the file's header */
 #define SQL_SHOWN 50              /* bytes of a text that differs */

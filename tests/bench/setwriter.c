@@ -11,8 +11,7 @@
  * have units / groups units in the mean. It prints one JSON object.
  */
 #include "driver/base/clock.h"
-#include "store/postgres/array.h"
-#include "store/postgres/roots.h"
+#include "store/postgres/gather.h"
 #include "store/postgres/text.h"
 #include "store/postgres/engine.h"
 #include "store/postgres/value.h"

@@ -4,7 +4,6 @@
  *
  * The linker puts hfd_store_update_wait of this file between the test's world and the store.
  */
-#include "store/effects.h"
 #include "store/totals.h"
 #include "store/unit.h"
 #include "tests/fault/load.h"
@@ -47,7 +46,7 @@ static hfd_rc run_and_undo(struct hfd_txn *tx, const struct rerun *r, struct hfd
     assert_int_equal(hfd_db_exec(tx->db, "ROLLBACK TO rerun; RELEASE rerun", NULL), HFD_OK);
     hfd_unit_begin(tx->unit);
     hfd_totals_drop(tx->totals);
-    hfd_effects_cut(tx->effects, effects_len);
+    tx->effects->len = effects_len;
     tx->unit->seqs = seqs;
     tx->unit->actions = actions;
     tx->unit->dues = dues;

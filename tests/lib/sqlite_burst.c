@@ -1,6 +1,6 @@
 #include "tests/lib/sqlite_burst.h"
 
-#include "store/sqlite/stmt.h"
+#include "store/sqlite/conn.h"
 
 #include <sqlite3.h>
 

@@ -10,7 +10,7 @@
 #include "driver/events/repeats.h"
 #include "driver/fleet/fleet.h"
 #include "store/rows_due.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 #include "tests/lib/world.h"
 
 #define S(text) HFD_SLICE(text)

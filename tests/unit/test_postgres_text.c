@@ -1,6 +1,5 @@
 /* Texts, values and failures of store/postgres. No server is needed. */
 #include "store/postgres/connect.h"
-#include "store/postgres/fail.h"
 #include "store/postgres/text.h"
 #include "store/postgres/value.h"
 

@@ -6,7 +6,6 @@
 #include "store/row_walk.h"
 #include "store/rows_fleet.h"
 #include "store/rows_history.h"
-#include "store/rows_outbox.h"
 #include "store/rows_remote.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"

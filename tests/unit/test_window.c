@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "driver/events/window.h"
-#include "store/rows_outbox.h"
+#include "store/rows_history.h"
 #include "tests/lib/seams.h"
 
 #define S(text) HFD_SLICE(text)

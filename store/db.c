@@ -401,16 +401,15 @@ const char *hfd_db_sql_number_bound(const struct hfd_db *db)
 
 hfd_rc hfd_txn_now(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 {
-    const struct hfd_engine_dialect *dialect = engine_of(tx->db)->dialect;
-    const char *sql = dialect != NULL ? dialect->sql_now : NULL;
+    const struct hfd_db_use *now = engine_of(inner_of(tx->db))->dialect->now;
     struct hfd_stmt *st;
     bool row;
     hfd_rc rc;
 
     *out = hfd_clock_wall_us(&hfd_clock_system);
-    if (sql == NULL)
+    if (now == NULL)
         return HFD_OK;
-    rc = hfd_db_prepare(tx->db, sql, &st, err);
+    rc = hfd_db_prepare_use(tx->db, now, &st, err);
     if (rc != HFD_OK)
         return rc;
     rc = hfd_stmt_step(st, &row, err);

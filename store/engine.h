@@ -47,7 +47,8 @@ struct hfd_engine_dialect {
     const char *(*sql_number)(const struct hfd_db *db);
     const char *(*sql_number_end)(const struct hfd_db *db);
     const char *(*sql_number_bound)(const struct hfd_db *db);
-    const char *sql_now; /* gives the microseconds of hfd_txn_now; NULL = this machine's clock */
+    /* Gives the microseconds of hfd_txn_now; NULL = this machine's clock. */
+    const struct hfd_db_use *now;
 };
 
 struct hfd_engine {

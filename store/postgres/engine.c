@@ -920,6 +920,10 @@ static struct hfd_db_like sql_fold(const struct hfd_db *db, struct hfd_arena *me
     return (struct hfd_db_like){"lower((", "", end.p};
 }
 
+/* It touches no table. */
+static const struct hfd_db_use now = {
+    .sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint", .table = "none"};
+
 static const struct hfd_engine_dialect dialect = {
     .sql_json_text = sql_json_text,
     .sql_json_number = sql_json_number,
@@ -931,7 +935,7 @@ static const struct hfd_engine_dialect dialect = {
     .sql_number = pg_sql_number,
     .sql_number_end = pg_sql_number_end,
     .sql_number_bound = pg_sql_number_bound,
-    .sql_now = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+    .now = &now,
 };
 
 /* ---- the engine ---- */

@@ -48,6 +48,20 @@ class ReplicaProblems(real.unittest.TestCase):
         done = run("status", "--url", "http://127.0.0.1:%d" % first.port)
         self.assertIn(KILLED, done.stdout, done)
 
+    def test_clock(self):
+        """Signs of life and the lease have the time of the database, whatever this machine's is:
+        here the database is an hour ahead."""
+        self.place.sql("CREATE SCHEMA ahead")
+        self.place.sql("CREATE FUNCTION ahead.clock_timestamp() RETURNS timestamptz LANGUAGE sql"
+                       " AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 hour' $$")
+        self.place.sql("ALTER ROLE CURRENT_USER SET search_path = public, ahead, pg_catalog")
+        self.start()
+        times = self.place.sql("SELECT beat_us, (SELECT until_us FROM leader),"
+                               " (extract(epoch FROM now()) * 1000000)::bigint FROM replica")
+        beat_us, until_us, now_us = (int(v) for v in times[0])
+        for at_us in (beat_us, until_us):
+            self.assertLess(abs(at_us - now_us - 3600 * 10 ** 6), 300 * 10 ** 6, times)
+
     def test_older_settings(self):
         """A replica with newer settings makes the others old, until they are restarted."""
         first = self.start()

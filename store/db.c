@@ -105,6 +105,15 @@ void hfd_db_rollback(struct hfd_db *db)
     engine_of(db)->rollback(db);
 }
 
+hfd_rc hfd_db_end(struct hfd_db *db, hfd_rc rc, struct hfd_err *err)
+{
+    if (rc == HFD_OK)
+        rc = hfd_db_commit(db, err);
+    if (rc != HFD_OK)
+        hfd_db_rollback(db);
+    return rc;
+}
+
 int64_t hfd_db_changes(const struct hfd_db *db)
 {
     return engine_of(db)->changes(db);

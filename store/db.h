@@ -98,6 +98,8 @@ bool hfd_db_is_looking(const struct hfd_db *db);
 HFD_MUST_CHECK hfd_rc hfd_db_commit(struct hfd_db *db, struct hfd_err *err);
 /** Never fails visibly: a connection that cannot roll back is broken. */
 void hfd_db_rollback(struct hfd_db *db);
+/** Commits if rc is HFD_OK, else rolls back. @return rc, or what the commit returned */
+HFD_MUST_CHECK hfd_rc hfd_db_end(struct hfd_db *db, hfd_rc rc, struct hfd_err *err);
 /**
  * Gives a number that changes when a statement writes rows. An engine that does not know gives
  * another one each time.

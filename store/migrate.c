@@ -65,7 +65,13 @@ hfd_rc hfd_migrate_schema(struct hfd_db *db, struct hfd_schema_version *out, str
 
 /* ---- steps ---- */
 
-/* @param version  as it is stored */
+/*
+ * Applies a migration, or none: the start commits once, also when no migration does. A disk that
+ * takes no writes is found before the first request. (SQLite's readers also ask for the file's size
+ * in each transaction while the log is empty.)
+ * @param m        NULL = none
+ * @param version  as it is stored
+ */
 static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t version,
                     struct hfd_err *err)
 {
@@ -73,33 +79,11 @@ static hfd_rc apply(struct hfd_db *db, const struct hfd_migration *m, int64_t ve
 
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_db_exec(db, m->sql, err);
+    if (m != NULL)
+        rc = hfd_db_exec(db, m->sql, err);
     if (rc == HFD_OK)
         rc = hfd_db_set_schema_version(db, version, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
-}
-
-/*
- * Commits once at start, when no migration does. A disk that takes no writes is found before the
- * first request. (SQLite's readers also ask for the file's size in each transaction while the log
- * is empty.)
- */
-static hfd_rc prove(struct hfd_db *db, int64_t version, struct hfd_err *err)
-{
-    hfd_rc rc = hfd_db_begin(db, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    rc = hfd_db_set_schema_version(db, version, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
+    return hfd_db_end(db, rc, err);
 }
 
 /* Runs the fill of the last migration that has one: all fill the same rows. */
@@ -200,11 +184,7 @@ static hfd_rc settle_min(struct hfd_db *db, int64_t version, bool contract, stru
     if (rc != HFD_OK)
         return rc;
     rc = write_min(db, version, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
+    return hfd_db_end(db, rc, err);
 }
 
 /* @param stored  the version, as it is stored */
@@ -217,7 +197,7 @@ static hfd_rc apply_from(struct hfd_db *db, const struct hfd_migration *list, si
     hfd_rc rc = HFD_OK;
 
     if ((uint64_t)version == count && due == 0)
-        return prove(db, version, err);
+        return apply(db, NULL, version, err);
     for (; rc == HFD_OK && (uint64_t)version < count; version++) {
         due = list[version].fill != NULL ? HFD_MIGRATE_UNFILLED : due;
         rc = apply(db, &list[version], due + version + 1, err);
@@ -230,7 +210,7 @@ static hfd_rc apply_from(struct hfd_db *db, const struct hfd_migration *list, si
         HFD_LOG(HFD_LOG_INFO, "store made", HFD_LOG_INT("schema", version));
     if (rc == HFD_OK && due != 0)
         rc = fill(db, list, count, err);
-    return rc == HFD_OK && due != 0 ? prove(db, version, err) : rc;
+    return rc == HFD_OK && due != 0 ? apply(db, NULL, version, err) : rc;
 }
 
 static hfd_rc advance(struct hfd_db *db, const struct hfd_migration *list, size_t count,
@@ -243,7 +223,7 @@ static hfd_rc advance(struct hfd_db *db, const struct hfd_migration *list, size_
         return rc;
     version = stored % HFD_MIGRATE_UNFILLED;
     if ((uint64_t)version > count)
-        return prove(db, stored, err);
+        return apply(db, NULL, stored, err);
     contract = contract || version == 0 || !hfd_db_shared(db);
     if (!contract)
         rc = find_end(list, version, &count, err);
@@ -271,11 +251,7 @@ static hfd_rc claim(struct hfd_db *db, size_t count, struct hfd_err *err)
     rc = hfd_alone_check(db, (int64_t)count, err);
     if (rc == HFD_OK)
         rc = write_min(db, (int64_t)count, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
+    return hfd_db_end(db, rc, err);
 }
 
 static hfd_rc migrate(struct hfd_db *db, const struct hfd_migration *list, size_t count,

@@ -416,11 +416,7 @@ static hfd_rc run_alone(struct hfd_db *db, const char *sql, hfd_slice text, stru
     if (rc != HFD_OK)
         return rc;
     rc = run(db, sql, text, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
+    return hfd_db_end(db, rc, err);
 }
 
 /* @param out  a table that has rows; HFD_MOVE_TABLES_MAX: none has */
@@ -533,11 +529,7 @@ static hfd_rc mark_empty(struct hfd_db *db, hfd_slice name, struct hfd_err *err)
         rc = hfd_db_set_schema_version(db, 0, err);
     if (rc == HFD_OK)
         rc = run(db, sql_mark_first, name, err);
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
-    return rc;
+    return hfd_db_end(db, rc, err);
 }
 
 /*

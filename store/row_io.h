@@ -68,6 +68,16 @@ HFD_MUST_CHECK hfd_rc hfd_query_one(struct hfd_txn *tx, struct hfd_query *query,
 HFD_MUST_CHECK hfd_rc hfd_query_all(struct hfd_txn *tx, struct hfd_query *query,
                                     struct hfd_args args, struct hfd_arena *mem,
                                     struct hfd_row_list *out, struct hfd_err *err);
+/* The same into a struct with rows and count. */
+#define HFD_QUERY_LIST(tx, query, args, mem, out, err)                                             \
+    ({                                                                                             \
+        struct hfd_row_list all_;                                                                  \
+        const hfd_rc rc_ = hfd_query_all((tx), (query), args, (mem), &all_, (err));                \
+                                                                                                   \
+        (out)->rows = all_.rows;                                                                   \
+        (out)->count = all_.count;                                                                 \
+        rc_;                                                                                       \
+    })
 /** Reads a number, or gives `none` where there is no row. */
 HFD_MUST_CHECK hfd_rc hfd_query_number(struct hfd_txn *tx, struct hfd_query *query,
                                        struct hfd_args args, int64_t none, int64_t *out,

@@ -206,10 +206,7 @@ static hfd_rc fill_some(struct walk *w, struct hfd_db *db, bool *done, struct hf
     for (int i = 0; rc == HFD_OK && count > 0 && i < PAGES_A_COMMIT; i++)
         rc = fill_page(w, &tx, &count, err);
     *done = count == 0;
-    if (rc == HFD_OK)
-        rc = hfd_db_commit(db, err);
-    if (rc != HFD_OK)
-        hfd_db_rollback(db);
+    rc = hfd_db_end(db, rc, err);
     return rc == HFD_OK ? hfd_db_cleanup(db, err) : rc;
 }
 

@@ -27,11 +27,7 @@ static struct hfd_query sql_outbox_lowest = {.table = &hfd_outbox_table, .text =
 hfd_rc hfd_outbox_row_list(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_outbox_list *out,
                            struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_outbox_list, HFD_ARGS_NONE, mem, &list, err);
-
-    *out = (struct hfd_outbox_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_outbox_list, HFD_ARGS_NONE, mem, out, err);
 }
 
 hfd_rc hfd_outbox_row_put(struct hfd_txn *tx, const struct hfd_outbox_row *row, struct hfd_err *err)
@@ -123,15 +119,10 @@ hfd_rc hfd_ended_row_put(struct hfd_txn *tx, const struct hfd_ended_row *row, in
 hfd_rc hfd_ended_row_list(struct hfd_txn *tx, const struct hfd_ended_query *query,
                           struct hfd_arena *mem, struct hfd_ended_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc =
-        hfd_query_all(tx, &sql_ended_list,
-                      HFD_ARGS(hfd_arg_i64(query->subject.about), hfd_arg_text(query->subject.id),
-                               hfd_arg_i64(query->instance)),
-                      mem, &list, err);
-
-    *out = (struct hfd_ended_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_ended_list,
+                          HFD_ARGS(hfd_arg_i64(query->subject.about),
+                                   hfd_arg_text(query->subject.id), hfd_arg_i64(query->instance)),
+                          mem, out, err);
 }
 
 hfd_rc hfd_ended_row_oldest(struct hfd_txn *tx, const struct hfd_history_subject *subject,
@@ -292,13 +283,9 @@ hfd_rc hfd_history_row_list(struct hfd_txn *tx, const struct hfd_history_subject
                             struct hfd_arena *mem, struct hfd_history_list *out,
                             struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(
-        tx, &sql_history_list, HFD_ARGS(hfd_arg_i64(subject->about), hfd_arg_text(subject->id)),
-        mem, &list, err);
-
-    *out = (struct hfd_history_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_history_list,
+                          HFD_ARGS(hfd_arg_i64(subject->about), hfd_arg_text(subject->id)), mem,
+                          out, err);
 }
 
 hfd_rc hfd_history_row_page(struct hfd_txn *tx, const struct hfd_history_query *query,
@@ -487,13 +474,9 @@ hfd_rc hfd_past_row_add(struct hfd_txn *tx, const struct hfd_past_key *key,
 hfd_rc hfd_past_row_list(struct hfd_txn *tx, const struct hfd_past_query *query,
                          struct hfd_arena *mem, struct hfd_past_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc =
-        hfd_query_all(tx, &sql_past_list,
-                      HFD_ARGS(KEY_ARGS(&query->key), hfd_arg_i64(query->limit)), mem, &list, err);
-
-    *out = (struct hfd_past_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_past_list,
+                          HFD_ARGS(KEY_ARGS(&query->key), hfd_arg_i64(query->limit)), mem, out,
+                          err);
 }
 
 hfd_rc hfd_forecast_row_get(struct hfd_txn *tx, const struct hfd_past_key *key,

@@ -121,13 +121,9 @@ hfd_rc hfd_drifted_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *e
 hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
                         struct hfd_arena *mem, struct hfd_due_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(
-        tx, &sql_due_list, HFD_ARGS(hfd_arg_i64(query->after_us), hfd_arg_i64(query->limit)), mem,
-        &list, err);
-
-    *out = (struct hfd_due_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_due_list,
+                          HFD_ARGS(hfd_arg_i64(query->after_us), hfd_arg_i64(query->limit)), mem,
+                          out, err);
 }
 
 hfd_rc hfd_repair_row_list(struct hfd_txn *tx, int64_t limit, struct hfd_arena *mem,

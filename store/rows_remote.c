@@ -77,14 +77,10 @@ hfd_rc hfd_remote_row_unwatch(struct hfd_txn *tx, int64_t until_us, struct hfd_e
 hfd_rc hfd_remote_row_due(struct hfd_txn *tx, const struct hfd_remote_due *query,
                           struct hfd_arena *mem, struct hfd_remote_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_remote_due,
-                                    HFD_ARGS(hfd_arg_i64(query->watched),
-                                             hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit)),
-                                    mem, &list, err);
-
-    *out = (struct hfd_remote_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_remote_due,
+                          HFD_ARGS(hfd_arg_i64(query->watched), hfd_arg_i64(query->now_us),
+                                   hfd_arg_i64(query->limit)),
+                          mem, out, err);
 }
 
 hfd_rc hfd_remote_row_next(struct hfd_txn *tx, const struct hfd_remote_due *query, int64_t *out,
@@ -162,26 +158,18 @@ hfd_rc hfd_remote_orphan_row_list(struct hfd_txn *tx, const struct hfd_remote_or
                                   struct hfd_arena *mem, struct hfd_remote_orphan_list *out,
                                   struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_stray_list,
-                                    HFD_ARGS(hfd_arg_i64(query->kind), hfd_arg_i64(query->limit)),
-                                    mem, &list, err);
-
-    *out = (struct hfd_remote_orphan_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_stray_list,
+                          HFD_ARGS(hfd_arg_i64(query->kind), hfd_arg_i64(query->limit)), mem, out,
+                          err);
 }
 
 hfd_rc hfd_remote_orphan_row_due(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,
                                  struct hfd_arena *mem, struct hfd_remote_orphan_list *out,
                                  struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_stray_due,
-                                    HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit)),
-                                    mem, &list, err);
-
-    *out = (struct hfd_remote_orphan_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_stray_due,
+                          HFD_ARGS(hfd_arg_i64(query->now_us), hfd_arg_i64(query->limit)), mem, out,
+                          err);
 }
 
 hfd_rc hfd_remote_orphan_row_next(struct hfd_txn *tx, const struct hfd_remote_orphan_query *query,

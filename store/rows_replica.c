@@ -65,11 +65,7 @@ static struct hfd_query sql_lease_release = {.table = &hfd_lease_table, .text =
 hfd_rc hfd_replica_row_list(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_replica_list *out,
                             struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_replica_list, HFD_ARGS_NONE, mem, &list, err);
-
-    *out = (struct hfd_replica_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_replica_list, HFD_ARGS_NONE, mem, out, err);
 }
 
 hfd_rc hfd_replica_row_put(struct hfd_txn *tx, const struct hfd_replica_row *row,
@@ -198,11 +194,7 @@ static struct hfd_query sql_sealed[HFD_SEALED_COUNT] = {
 hfd_rc hfd_ring_key_row_list(struct hfd_txn *tx, struct hfd_arena *mem,
                              struct hfd_ring_key_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_key_list, HFD_ARGS_NONE, mem, &list, err);
-
-    *out = (struct hfd_ring_key_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_key_list, HFD_ARGS_NONE, mem, out, err);
 }
 
 hfd_rc hfd_ring_key_row_put(struct hfd_txn *tx, const struct hfd_ring_key_row *row,
@@ -226,15 +218,10 @@ hfd_rc hfd_ring_key_uses(struct hfd_txn *tx, const struct hfd_ring_key_marks *ke
 hfd_rc hfd_sealed_row_list(struct hfd_txn *tx, const struct hfd_sealed_query *query,
                            struct hfd_arena *mem, struct hfd_sealed_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc =
-        hfd_query_all(tx, &sql_sealed[query->table],
-                      HFD_ARGS(hfd_arg_text(query->after.first), hfd_arg_text(query->after.second),
-                               hfd_arg_blob(query->active)),
-                      mem, &list, err);
-
-    *out = (struct hfd_sealed_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_sealed[query->table],
+                          HFD_ARGS(hfd_arg_text(query->after.first),
+                                   hfd_arg_text(query->after.second), hfd_arg_blob(query->active)),
+                          mem, out, err);
 }
 
 /* ---- tokens ---- */
@@ -268,12 +255,7 @@ hfd_rc hfd_token_use_delete(struct hfd_txn *tx, hfd_slice name, struct hfd_err *
 hfd_rc hfd_token_use_list(struct hfd_txn *tx, struct hfd_arena *mem, struct hfd_token_uses *out,
                           struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_token_list, HFD_ARGS_NONE, mem, &list, err);
-
-    out->rows = list.rows;
-    out->count = list.count;
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_token_list, HFD_ARGS_NONE, mem, out, err);
 }
 
 /* ---- servers that use the database ---- */

@@ -417,11 +417,7 @@ hfd_rc hfd_watch_row_next(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
 hfd_rc hfd_watch_row_stale(struct hfd_txn *tx, const struct hfd_watch_query *query,
                            struct hfd_arena *mem, struct hfd_watch_list *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(
-        tx, &sql_watch_stale, HFD_ARGS(hfd_arg_i64(query->before_us), hfd_arg_i64(query->limit)),
-        mem, &list, err);
-
-    *out = (struct hfd_watch_list){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_watch_stale,
+                          HFD_ARGS(hfd_arg_i64(query->before_us), hfd_arg_i64(query->limit)), mem,
+                          out, err);
 }

@@ -197,11 +197,7 @@ void hfd_totals_drop(struct hfd_totals *totals)
 hfd_rc hfd_totals_resources(struct hfd_txn *tx, struct hfd_arena *mem,
                             struct hfd_resource_totals *out, struct hfd_err *err)
 {
-    struct hfd_row_list list;
-    const hfd_rc rc = hfd_query_all(tx, &sql_count_resources, HFD_ARGS_NONE, mem, &list, err);
-
-    *out = (struct hfd_resource_totals){list.rows, list.count};
-    return rc;
+    return HFD_QUERY_LIST(tx, &sql_count_resources, HFD_ARGS_NONE, mem, out, err);
 }
 
 hfd_rc hfd_totals_get(struct hfd_txn *tx, const struct hfd_count_key *key, int64_t *out,

@@ -1,11 +1,26 @@
 /* See facts.h. */
 #include "store/postgres/facts.h"
 
-#include "store/db.h"
+#include "store/row_io.h"
 
-#define LIST_MAX 1000 /* rows that are read of a list */
-
+/* Columns of results. */
+#define FACT(type, member) HFD_COL(struct hfd_pg_facts, type, #member, member)
+#define STANDBY(member) HFD_COL(struct hfd_pg_standby, NONE, #member, member)
+#define REPLICA(type, member) HFD_COL(struct hfd_pg_replica, type, #member, member)
 /* clang-format off */
+static const struct hfd_col fact_cols[] = {
+    {FACT(NONE, version)}, {FACT(NONE, collation)}, {FACT(NONE, encoding)}, {FACT(NONE, synchronous_commit)}, {FACT(NONE, fsync)},
+    {FACT(NONE, full_page_writes)}, {FACT(NONE, standby_names)}, {FACT(BOOL, standby)}, {FACT(BOOL, patroni)}, {FACT(BOOL, may_create)},
+    {FACT(I64, connections)}, {FACT(I64, in_use)},
+};
+static const struct hfd_col standby_cols[] = {{STANDBY(name)}, {STANDBY(sync)}};
+static const struct hfd_col replica_cols[] = {
+    {REPLICA(NONE, id)}, {REPLICA(NONE, name)}, {REPLICA(NONE, version)}, {REPLICA(NONE, key_ids)}, {REPLICA(I64, schema)},
+    {REPLICA(I64, epoch)}, {REPLICA(I64, age_us)}, {REPLICA(BOOL, leads)},
+};
+static const struct hfd_table facts_of = {HFD_TABLE(NULL, struct hfd_pg_facts, "look at PostgreSQL", fact_cols)},
+    standby_of = {HFD_TABLE(NULL, struct hfd_pg_standby, "standby", standby_cols)},
+    replica_of = {HFD_TABLE(NULL, struct hfd_pg_replica, "replica", replica_cols)};
 static const char sql_facts[] =
     "SELECT current_setting('server_version'), d.datcollate::text, pg_encoding_to_char(d.encoding)::text,"
     " current_setting('synchronous_commit'), current_setting('fsync'), current_setting('full_page_writes'),"
@@ -18,7 +33,7 @@ static const char sql_facts[] =
     " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')"
     " FROM pg_database d WHERE d.datname = current_database()";
 static const char sql_standbys[] =
-    "SELECT application_name, COALESCE(sync_state, '') FROM pg_stat_replication ORDER BY application_name";
+    "SELECT application_name, COALESCE(sync_state, '') FROM pg_stat_replication ORDER BY application_name LIMIT 1000";
 static const char sql_has_table[] =
     "SELECT count(*) FROM pg_class WHERE oid = to_regclass(?1)";
 static const char sql_schema[] =
@@ -30,167 +45,89 @@ static const char sql_replicas[] =
     " WHERE t.now_us - r.beat_us < 9000000 ORDER BY r.name, r.id LIMIT 1000";
 /* clang-format on */
 
-/* A look under way. */
-struct look {
-    struct hfd_db *db;
-    struct hfd_arena *mem;
-};
-
 /* Runs a statement of one row with one number; 0 without a row. */
-static hfd_rc read_number(const struct look *l, const char *sql, const char *arg, int64_t *out,
+static hfd_rc read_number(struct hfd_db *db, const char *sql, const char *arg, int64_t *out,
                           struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    bool row = false;
-    hfd_rc rc = hfd_db_prepare(l->db, sql, &st, err);
+    const hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
 
     *out = 0;
     if (rc != HFD_OK)
         return rc;
     if (arg != NULL)
         hfd_stmt_text(st, 1, hfd_slice_of(arg));
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row)
-        *out = hfd_stmt_col_i64(st, 0);
-    hfd_stmt_done(st);
-    return rc;
+    return hfd_row_number(st, 0, out, err);
 }
 
-static hfd_rc has_table(const struct look *l, const char *name, bool *out, struct hfd_err *err)
-{
-    int64_t count;
-    hfd_rc rc = read_number(l, sql_has_table, name, &count, err);
-
-    *out = count > 0;
-    return rc;
-}
-
-static hfd_rc read_settings(const struct look *l, struct hfd_pg_facts *f, struct hfd_err *err)
-{
-    hfd_slice *const texts[] = {
-        &f->version, &f->collation,        &f->encoding,     &f->synchronous_commit,
-        &f->fsync,   &f->full_page_writes, &f->standby_names};
-    struct hfd_stmt *st;
-    bool row = false;
-    int at = 0;
-    hfd_rc rc = hfd_db_prepare(l->db, sql_facts, &st, err);
-
-    if (rc != HFD_OK)
-        return rc;
-    rc = hfd_stmt_step(st, &row, err);
-    if (rc == HFD_OK && row) {
-        for (; at < (int)(sizeof(texts) / sizeof(texts[0])); at++)
-            *texts[at] = hfd_stmt_col_text(st, at, l->mem);
-        f->standby = hfd_stmt_col_i64(st, at++) != 0;
-        f->patroni = hfd_stmt_col_i64(st, at++) != 0;
-        f->may_create = hfd_stmt_col_i64(st, at++) != 0;
-        f->connections = hfd_stmt_col_i64(st, at++);
-        f->in_use = hfd_stmt_col_i64(st, at++);
-        rc = hfd_stmt_step(st, &row, err); /* tells of a column that could not be read */
-    }
-    hfd_stmt_done(st);
-    return rc;
-}
-
-static hfd_rc read_standbys(const struct look *l, struct hfd_pg_facts *f, struct hfd_err *err)
+static hfd_rc read_all(struct hfd_db *db, const char *sql, const struct hfd_table *of,
+                       struct hfd_arena *mem, struct hfd_row_list *out, struct hfd_err *err)
 {
     struct hfd_stmt *st;
-    bool row = true;
-    hfd_rc rc = HFD_OK;
+    const hfd_rc rc = hfd_db_prepare(db, sql, &st, err);
 
-    f->standbys = hfd_arena_array(l->mem, LIST_MAX, sizeof(*f->standbys));
-    if (f->standbys == NULL)
-        return hfd_fail_nomem(err, "list the standbys");
-    rc = hfd_db_prepare(l->db, sql_standbys, &st, err);
-    if (rc != HFD_OK)
-        return rc;
-    while (rc == HFD_OK && row && f->standby_count < LIST_MAX) {
-        rc = hfd_stmt_step(st, &row, err);
-        if (rc == HFD_OK && row)
-            f->standbys[f->standby_count++] = (struct hfd_pg_standby){
-                hfd_stmt_col_text(st, 0, l->mem), hfd_stmt_col_text(st, 1, l->mem)};
-    }
-    hfd_stmt_done(st);
-    return rc;
+    *out = (struct hfd_row_list){NULL, 0};
+    return rc == HFD_OK ? hfd_row_all(st, &of->form, mem, out, err) : rc;
 }
 
-static hfd_rc read_schema(const struct look *l, void *out, struct hfd_err *err)
+static hfd_rc read_schema(struct hfd_db *db, struct hfd_arena *mem, void *out, struct hfd_err *err)
 {
-    int64_t *version = out;
-    bool there = false;
-    hfd_rc rc = has_table(l, "hfd_meta", &there, err);
+    int64_t *version = out, there;
+    const hfd_rc rc = read_number(db, sql_has_table, "hfd_meta", &there, err);
 
+    (void)mem;
     *version = 0;
-    return rc == HFD_OK && there ? read_number(l, sql_schema, NULL, version, err) : rc;
+    return rc == HFD_OK && there > 0 ? read_number(db, sql_schema, NULL, version, err) : rc;
 }
 
-static hfd_rc read_facts(const struct look *l, void *out, struct hfd_err *err)
+static hfd_rc read_facts(struct hfd_db *db, struct hfd_arena *mem, void *out, struct hfd_err *err)
 {
     struct hfd_pg_facts *f = out;
-    hfd_rc rc = read_settings(l, f, err);
+    struct hfd_row_list list;
+    struct hfd_stmt *st;
+    hfd_rc rc = hfd_db_prepare(db, sql_facts, &st, err);
 
     if (rc == HFD_OK)
-        rc = read_standbys(l, f, err);
-    return rc == HFD_OK ? read_schema(l, &f->schema, err) : rc;
-}
-
-static hfd_rc read_replica_rows(const struct look *l, struct hfd_pg_replicas *list,
-                                struct hfd_err *err)
-{
-    struct hfd_stmt *st;
-    bool row = true;
-    hfd_rc rc = hfd_db_prepare(l->db, sql_replicas, &st, err);
-
+        rc = hfd_row_one(st, &facts_of.form, mem, f, err);
     if (rc != HFD_OK)
         return rc;
-    while (rc == HFD_OK && row && list->count < LIST_MAX) {
-        rc = hfd_stmt_step(st, &row, err);
-        if (rc != HFD_OK || !row)
-            break;
-        list->items[list->count++] = (struct hfd_pg_replica){
-            .id = hfd_stmt_col_text(st, 0, l->mem),
-            .name = hfd_stmt_col_text(st, 1, l->mem),
-            .version = hfd_stmt_col_text(st, 2, l->mem),
-            .key_ids = hfd_stmt_col_text(st, 3, l->mem),
-            .schema = hfd_stmt_col_i64(st, 4),
-            .epoch = hfd_stmt_col_i64(st, 5),
-            .age_us = hfd_stmt_col_i64(st, 6),
-            .leads = hfd_stmt_col_i64(st, 7) != 0,
-        };
-    }
-    hfd_stmt_done(st);
-    return rc;
+    rc = read_all(db, sql_standbys, &standby_of, mem, &list, err);
+    f->standbys = list.rows;
+    f->standby_count = list.count;
+    return rc == HFD_OK ? read_schema(db, mem, &f->schema, err) : rc;
 }
 
-static hfd_rc read_replicas(const struct look *l, void *out, struct hfd_err *err)
+static hfd_rc read_replicas(struct hfd_db *db, struct hfd_arena *mem, void *out,
+                            struct hfd_err *err)
 {
-    struct hfd_pg_replicas *list = out;
-    bool there = false;
-    hfd_rc rc = has_table(l, "leader", &there, err);
+    struct hfd_pg_replicas *replicas = out;
+    struct hfd_row_list list = {NULL, 0};
+    int64_t there;
+    hfd_rc rc = read_number(db, sql_has_table, "leader", &there, err);
 
-    if (rc != HFD_OK || !there)
-        return rc;
-    list->items = hfd_arena_array(l->mem, LIST_MAX, sizeof(*list->items));
-    return list->items != NULL ? read_replica_rows(l, list, err)
-                               : hfd_fail_nomem(err, "list the replicas");
+    if (rc == HFD_OK && there > 0)
+        rc = read_all(db, sql_replicas, &replica_of, mem, &list, err);
+    *replicas = (struct hfd_pg_replicas){list.rows, list.count};
+    return rc;
 }
 
 /* Runs a look in a transaction of its own connection. */
 static hfd_rc run(const struct hfd_store_place *place, struct hfd_arena *mem,
-                  hfd_rc (*fn)(const struct look *l, void *out, struct hfd_err *err), void *out,
-                  struct hfd_err *err)
+                  hfd_rc (*fn)(struct hfd_db *db, struct hfd_arena *mem, void *out,
+                               struct hfd_err *err),
+                  void *out, struct hfd_err *err)
 {
-    struct look l = {.mem = mem};
-    hfd_rc rc = hfd_db_open(place, HFD_DB_READER, &l.db, err);
+    struct hfd_db *db;
+    hfd_rc rc = hfd_db_open(place, HFD_DB_READER, &db, err);
 
     if (rc != HFD_OK)
         return rc;
-    rc = hfd_db_begin(l.db, err);
+    rc = hfd_db_begin(db, err);
     if (rc == HFD_OK) {
-        rc = fn(&l, out, err);
-        hfd_db_rollback(l.db);
+        rc = fn(db, mem, out, err);
+        hfd_db_rollback(db);
     }
-    hfd_db_close(&l.db);
+    hfd_db_close(&db);
     return rc;
 }
 

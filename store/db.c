@@ -18,6 +18,16 @@ static struct hfd_db *inner_of(const struct hfd_db *db)
     return engine->inner != NULL ? engine->inner(db) : (struct hfd_db *)(uintptr_t)db;
 }
 
+/* The same, for what reads or writes rows. @param db  becomes that connection */
+static hfd_rc go_inside(struct hfd_db **db, struct hfd_err *err)
+{
+    const struct hfd_engine *engine = engine_of(*db);
+    const hfd_rc rc = engine->inside != NULL ? engine->inside(*db, err) : HFD_OK;
+
+    *db = inner_of(*db);
+    return rc;
+}
+
 hfd_rc hfd_db_open(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err)
 {
@@ -174,7 +184,9 @@ bool hfd_db_loads(const struct hfd_db *db)
 
 hfd_rc hfd_db_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err)
 {
-    return hfd_db_loads(db) ? engine_of(db)->load_begin(db, sql, err) : HFD_OK;
+    const hfd_rc rc = go_inside(&db, err);
+
+    return rc == HFD_OK && hfd_db_loads(db) ? engine_of(db)->load_begin(db, sql, err) : rc;
 }
 
 hfd_rc hfd_db_load(struct hfd_db *db, hfd_slice bytes, struct hfd_err *err)
@@ -191,7 +203,9 @@ hfd_rc hfd_db_load_end(struct hfd_db *db, struct hfd_err *err)
 
 hfd_rc hfd_db_check(struct hfd_db *db, struct hfd_err *err)
 {
-    return engine_of(db)->check(db, err);
+    const hfd_rc rc = go_inside(&db, err);
+
+    return rc == HFD_OK ? engine_of(db)->check(db, err) : rc;
 }
 
 hfd_rc hfd_db_bytes(struct hfd_db *db, int64_t *out, struct hfd_err *err)
@@ -232,12 +246,16 @@ hfd_rc hfd_db_schema_unlock(struct hfd_db *db, bool whole, struct hfd_err *err)
 
 hfd_rc hfd_db_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
 {
-    return engine_of(db)->schema_version(db, out, err);
+    const hfd_rc rc = go_inside(&db, err);
+
+    return rc == HFD_OK ? engine_of(db)->schema_version(db, out, err) : rc;
 }
 
 hfd_rc hfd_db_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
 {
-    return engine_of(db)->set_schema_version(db, version, err);
+    const hfd_rc rc = go_inside(&db, err);
+
+    return rc == HFD_OK ? engine_of(db)->set_schema_version(db, version, err) : rc;
 }
 
 hfd_rc hfd_db_check_schema(struct hfd_db *db, const struct hfd_schema_check *check,

@@ -55,6 +55,8 @@ struct hfd_engine {
     /* Returns the connection that an engine is around, which does what is left out here, and has
        the dialect. NULL = it stands alone. */
     struct hfd_db *(*inner)(const struct hfd_db *db);
+    /* Sends what is kept back, before that connection reads or writes rows itself. */
+    hfd_rc (*inside)(struct hfd_db *db, struct hfd_err *err);
     hfd_rc (*open)(const struct hfd_store_place *place, enum hfd_db_mode mode, struct hfd_db **out,
                    struct hfd_err *err);
     void (*close)(struct hfd_db **db);

@@ -15,6 +15,22 @@ enum gather_mode {
     HFD_GATHER_PLAIN    /* what is not known is read alone */
 };
 
+#define WRITES_BYTES_MAX ((size_t)256 << 20)
+#define WRITES_BUCKETS 64u
+
+struct writes {
+    struct hfd_arena mem;
+    struct hfd_write_table *first, *last;
+    struct hfd_write_table *open; /* the first one that takes writes; NULL = none does */
+    size_t count;
+};
+
+/* One more write. */
+struct new_write {
+    struct hfd_shape_use use;
+    bool expects_one; /* it is to change one row; else any number */
+};
+
 struct hfd_db {
     const struct hfd_engine *engine; /* first */
     struct hfd_db *inner;
@@ -32,7 +48,7 @@ struct hfd_db {
     bool leaves_roots; /* the next transaction is alone */
     struct hfd_roots roots;
     int looks; /* of this transaction */
-    struct hfd_writes writes;
+    struct writes writes;
     struct hfd_knowns knowns;
     struct hfd_gather_counts counts;
     struct hfd_stmt_slots stmts;
@@ -61,6 +77,163 @@ static hfd_rc gather_surprised(struct hfd_db *db, struct hfd_err *err)
 {
     db->surprised = true;
     return hfd_fail(err, HFD_BUSY, "store: the group runs again, one statement after the other");
+}
+
+/* ---- writes that are kept back ---- */
+
+static void init_writes(struct writes *w)
+{
+    *w = (struct writes){.first = NULL};
+    hfd_arena_init(&w->mem, WRITES_BYTES_MAX);
+}
+
+static uint64_t hash_of(const struct hfd_db_use *of, const struct hfd_value *values)
+{
+    uint64_t h = HFD_HASH_START;
+
+    for (size_t i = 0; i < of->equal_count; i++) {
+        const struct hfd_value *v = &values[of->equals[i].param - 1];
+
+        if (v->kind == HFD_VALUE_I64)
+            h = (h ^ (uint64_t)v->as.i64) * UINT64_C(0x9E3779B97F4A7C15);
+        else
+            h = hfd_slice_hash_end(h, v->as.bytes);
+    }
+    return h ^ h >> 32;
+}
+
+/* Returns true when the equals can be compared: none is NULL, or a number that is rounded. */
+static bool is_comparable(const struct hfd_db_use *of, const struct hfd_value *values)
+{
+    bool all = true;
+
+    for (size_t i = 0; all && i < of->equal_count; i++) {
+        const struct hfd_value *v = &values[of->equals[i].param - 1];
+
+        all = !v->null && v->kind != HFD_VALUE_F64 && v->kind != HFD_VALUE_NONE;
+    }
+    return all;
+}
+
+static bool are_same(const struct hfd_db_use *of, const struct hfd_value *a,
+                     const struct hfd_value *b)
+{
+    bool same = true;
+
+    for (size_t i = 0; same && i < of->equal_count; i++)
+        same = hfd_value_is_same(&a[of->equals[i].param - 1], &b[of->equals[i].param - 1]);
+    return same;
+}
+
+static struct hfd_write **bucket_of(const struct hfd_write_set *set, const struct hfd_value *values)
+{
+    return &set->buckets[hash_of(set->shape->of, values) % WRITES_BUCKETS];
+}
+
+static void add_to_bucket(struct hfd_write_set *set, struct hfd_write *write)
+{
+    struct hfd_write **bucket = bucket_of(set, write->values);
+
+    write->in_bucket = *bucket;
+    *bucket = write;
+}
+
+static bool has_equal(const struct hfd_write_set *set, const struct hfd_value *values)
+{
+    const struct hfd_write *w = *bucket_of(set, values);
+
+    while (w != NULL && !are_same(set->shape->of, w->values, values))
+        w = w->in_bucket;
+    return w != NULL;
+}
+
+/* Returns true when the write can be one of the set. */
+static bool can_join(struct writes *w, struct hfd_write_set *set, const struct new_write *new)
+{
+    const struct hfd_db_use *of = new->use.shape->of;
+
+    if (set == NULL || set->shape != new->use.shape || of->set == NULL ||
+        set->expects_one != new->expects_one)
+        return false;
+    if (!of->differs)
+        return true;
+    if (!is_comparable(of, set->first->values) || !is_comparable(of, new->use.values))
+        return false;
+    if (set->buckets == NULL) {
+        set->buckets = hfd_arena_array(&w->mem, WRITES_BUCKETS, sizeof(struct hfd_write *));
+        if (set->buckets == NULL)
+            return false;
+        add_to_bucket(set, set->first);
+    }
+    return !has_equal(set, new->use.values);
+}
+
+/* The list of the write's table. */
+static struct hfd_write_table *find_table(struct writes *w, const char *name)
+{
+    struct hfd_write_table *table = name != NULL ? w->open : NULL;
+
+    while (table != NULL && strcmp(table->name, name) != 0)
+        table = table->next;
+    if (table != NULL)
+        return table;
+    table = hfd_arena_alloc(&w->mem, sizeof(*table));
+    if (table == NULL)
+        return NULL;
+    table->name = name;
+    if (w->last != NULL)
+        w->last->next = table;
+    else
+        w->first = table;
+    w->last = table;
+    if (name == NULL) /* what comes later is behind it */
+        w->open = NULL;
+    else if (w->open == NULL)
+        w->open = table;
+    return table;
+}
+
+static struct hfd_write_set *add_set(struct writes *w, struct hfd_write_table *table,
+                                     const struct new_write *new)
+{
+    struct hfd_write_set *set = hfd_arena_alloc(&w->mem, sizeof(*set));
+
+    if (set == NULL)
+        return NULL;
+    set->shape = new->use.shape;
+    set->expects_one = new->expects_one;
+    if (table->last != NULL)
+        table->last->next = set;
+    else
+        table->first = set;
+    table->last = set;
+    return set;
+}
+
+/* Adds a write; copies its values. */
+static hfd_rc add_write(struct writes *w, const struct new_write *new, struct hfd_err *err)
+{
+    struct hfd_write_table *table = find_table(w, new->use.shape->of->table);
+    struct hfd_write *write = hfd_arena_alloc(&w->mem, sizeof(*write));
+    struct hfd_write_set *set;
+
+    w->count++;
+    if (write != NULL)
+        write->values = hfd_values_copy(&w->mem, new->use.values, new->use.shape->params);
+    if (table == NULL || write == NULL || write->values == NULL)
+        return hfd_fail_nomem(err, "a write of the store");
+    set = can_join(w, table->last, new) ? table->last : add_set(w, table, new);
+    if (set == NULL)
+        return hfd_fail_nomem(err, "a write of the store");
+    if (set->buckets != NULL)
+        add_to_bucket(set, write);
+    if (set->last != NULL)
+        set->last->next = write;
+    else
+        set->first = write;
+    set->last = write;
+    set->count++;
+    return HFD_OK;
 }
 
 /* ---- roots ---- */
@@ -96,8 +269,8 @@ static hfd_rc add_root(struct hfd_roots *roots, enum hfd_db_root kind, hfd_slice
 
 static void forget_writes(struct hfd_db *db)
 {
-    hfd_writes_fini(&db->writes);
-    hfd_writes_init(&db->writes);
+    hfd_arena_fini(&db->writes.mem);
+    init_writes(&db->writes);
 }
 
 static hfd_rc send_burst(struct hfd_db *db, struct hfd_burst *burst, const char *purpose,
@@ -425,69 +598,61 @@ static void gather_done(struct hfd_stmt *st)
     }
 }
 
+/* Binds a value to a statement of any engine. */
+static void bind_to(struct hfd_stmt *to, int at, const struct hfd_value *v)
+{
+    if (v->kind == HFD_VALUE_I64)
+        hfd_stmt_i64(to, at, v->as.i64);
+    else if (v->kind == HFD_VALUE_F64)
+        hfd_stmt_f64(to, at, v->as.f64);
+    else if (v->kind == HFD_VALUE_TEXT)
+        hfd_stmt_text(to, at, v->null ? HFD_SLICE_NONE : v->as.bytes);
+    else if (v->kind == HFD_VALUE_BLOB)
+        hfd_stmt_blob(to, at, v->null ? HFD_SLICE_NONE : v->as.bytes);
+    else
+        hfd_stmt_null(to, at);
+}
+
+void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params)
+{
+    for (int i = 0; i < params; i++)
+        bind_to(to, i + 1, &values[i]);
+}
+
 static void bind(struct hfd_stmt *st, int at, struct hfd_value v)
 {
     HFD_CHECK_OBJ(st, HFD_GATHER_MAGIC);
+    if (st->once) {
+        bind_to(st->inner, at, &v);
+        return;
+    }
     HFD_ASSERT(at >= 1 && at <= st->shape.params);
     st->values[at - 1] = v;
 }
 
 static void gather_text(struct hfd_stmt *st, int at, hfd_slice v)
 {
-    if (st->once)
-        hfd_stmt_text(st->inner, at, v);
-    else
-        bind(st, at, (struct hfd_value){HFD_VALUE_TEXT, v.p == NULL, {.bytes = v}});
+    bind(st, at, (struct hfd_value){HFD_VALUE_TEXT, v.p == NULL, {.bytes = v}});
 }
 
 static void gather_blob(struct hfd_stmt *st, int at, hfd_slice v)
 {
-    if (st->once)
-        hfd_stmt_blob(st->inner, at, v);
-    else
-        bind(st, at, (struct hfd_value){HFD_VALUE_BLOB, v.p == NULL, {.bytes = v}});
+    bind(st, at, (struct hfd_value){HFD_VALUE_BLOB, v.p == NULL, {.bytes = v}});
 }
 
 static void gather_i64(struct hfd_stmt *st, int at, int64_t v)
 {
-    if (st->once)
-        hfd_stmt_i64(st->inner, at, v);
-    else
-        bind(st, at, (struct hfd_value){HFD_VALUE_I64, false, {.i64 = v}});
+    bind(st, at, (struct hfd_value){HFD_VALUE_I64, false, {.i64 = v}});
 }
 
 static void gather_f64(struct hfd_stmt *st, int at, double v)
 {
-    if (st->once)
-        hfd_stmt_f64(st->inner, at, v);
-    else
-        bind(st, at, (struct hfd_value){HFD_VALUE_F64, false, {.f64 = v}});
+    bind(st, at, (struct hfd_value){HFD_VALUE_F64, false, {.f64 = v}});
 }
 
 static void gather_null(struct hfd_stmt *st, int at)
 {
-    if (st->once)
-        hfd_stmt_null(st->inner, at);
-    else
-        bind(st, at, (struct hfd_value){HFD_VALUE_NONE, true, {.i64 = 0}});
-}
-
-void hfd_gather_bind(struct hfd_stmt *to, const struct hfd_value *values, int params)
-{
-    for (int i = 0; i < params; i++) {
-        const struct hfd_value *v = &values[i];
-
-        if (v->kind == HFD_VALUE_I64)
-            hfd_stmt_i64(to, i + 1, v->as.i64);
-        else if (v->kind == HFD_VALUE_F64)
-            hfd_stmt_f64(to, i + 1, v->as.f64);
-        else if (v->kind == HFD_VALUE_TEXT)
-            hfd_stmt_text(to, i + 1, v->null ? HFD_SLICE_NONE : v->as.bytes);
-        else if (v->kind == HFD_VALUE_BLOB)
-            hfd_stmt_blob(to, i + 1, v->null ? HFD_SLICE_NONE : v->as.bytes);
-        else
-            hfd_stmt_null(to, i + 1);
-    }
+    bind(st, at, (struct hfd_value){HFD_VALUE_NONE, true, {.i64 = 0}});
 }
 
 /* Has the other engine run the statement, behind all writes so far. */
@@ -595,9 +760,8 @@ static hfd_rc gather_step(struct hfd_stmt *st, bool *row, struct hfd_err *err)
 static hfd_rc keep_back(struct hfd_stmt *st, int64_t *changed, struct hfd_err *err)
 {
     struct hfd_db *db = st->db;
-    const struct hfd_write_new new = {{&st->shape, st->values}, changed != NULL};
-    const hfd_rc rc =
-        db->surprised ? gather_surprised(db, err) : hfd_writes_add(&db->writes, &new, err);
+    const struct new_write new = {{&st->shape, st->values}, changed != NULL};
+    const hfd_rc rc = db->surprised ? gather_surprised(db, err) : add_write(&db->writes, &new, err);
 
     if (rc == HFD_OK)
         hfd_known_write(&db->knowns, &new.use);
@@ -699,7 +863,7 @@ static void gather_close(struct hfd_db **db)
 
     hfd_stmt_slots_clear(&own->stmts, end_stmt);
     hfd_db_close(&own->inner);
-    hfd_writes_fini(&own->writes);
+    hfd_arena_fini(&own->writes.mem);
     clear_roots(&own->roots);
     hfd_knowns_fini(&own->knowns);
     free(own);
@@ -738,35 +902,6 @@ static hfd_rc gather_exec(struct hfd_db *db, const char *sql, struct hfd_err *er
     return rc == HFD_OK ? hfd_db_exec(db->inner, sql, err) : rc;
 }
 
-/* A table is loaded by the migration of a store: nothing of it was read. */
-static hfd_rc gather_load_begin(struct hfd_db *db, const char *sql, struct hfd_err *err)
-{
-    const hfd_rc rc = gather_go_inside(db, err);
-
-    return rc == HFD_OK ? hfd_db_load_begin(db->inner, sql, err) : rc;
-}
-
-static hfd_rc gather_check(struct hfd_db *db, struct hfd_err *err)
-{
-    const hfd_rc rc = gather_go_inside(db, err);
-
-    return rc == HFD_OK ? hfd_db_check(db->inner, err) : rc;
-}
-
-static hfd_rc gather_schema_version(struct hfd_db *db, int64_t *out, struct hfd_err *err)
-{
-    const hfd_rc rc = gather_go_inside(db, err);
-
-    return rc == HFD_OK ? hfd_db_schema_version(db->inner, out, err) : rc;
-}
-
-static hfd_rc gather_set_schema_version(struct hfd_db *db, int64_t version, struct hfd_err *err)
-{
-    const hfd_rc rc = gather_go_inside(db, err);
-
-    return rc == HFD_OK ? hfd_db_set_schema_version(db->inner, version, err) : rc;
-}
-
 static const struct hfd_engine_statements statements = {
     .prepare = gather_prepare,
     .prepare_use = gather_prepare_use,
@@ -787,6 +922,7 @@ static const struct hfd_engine_statements statements = {
 
 static const struct hfd_engine engine = {
     .inner = gather_inner,
+    .inside = gather_go_inside,
     .close = gather_close,
     .begin = gather_begin,
     .begin_group = gather_begin_group,
@@ -801,10 +937,6 @@ static const struct hfd_engine engine = {
     .fate = gather_fate,
     .undone_by = gather_undone_by,
     .exec = gather_exec,
-    .load_begin = gather_load_begin,
-    .check = gather_check,
-    .schema_version = gather_schema_version,
-    .set_schema_version = gather_set_schema_version,
     .statements = &statements,
 };
 
@@ -823,7 +955,7 @@ hfd_rc hfd_gather_open(struct hfd_db *inner, hfd_burst_fn *burst, enum hfd_db_mo
     db->burst = burst;
     db->look = mode == HFD_DB_WRITER ? "look" : "read";
     db->reads_only = mode == HFD_DB_POINTS;
-    hfd_writes_init(&db->writes);
+    init_writes(&db->writes);
     clear_roots(&db->roots);
     hfd_knowns_init(&db->knowns);
     return HFD_OK;

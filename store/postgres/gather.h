@@ -19,7 +19,32 @@
 
 #include "store/engine.h"
 #include "store/postgres/known.h"
-#include "store/postgres/writes.h"
+
+/*
+ * The writes of a group that are not sent yet, by table. Writes of one table are sent in their
+ * order. Neighbours with the same statement are a set, which is sent as one statement.
+ */
+struct hfd_write {
+    struct hfd_write *next, *in_bucket;
+    const struct hfd_value *values;
+};
+
+/** Writes with the same statement, in their order. */
+struct hfd_write_set {
+    struct hfd_write_set *next;
+    const struct hfd_shape *shape;
+    struct hfd_write *first, *last;
+    size_t count;
+    bool expects_one;           /* each is to change one row */
+    struct hfd_write **buckets; /* by key; NULL = of one write */
+};
+
+/** The writes of one table. */
+struct hfd_write_table {
+    struct hfd_write_table *next;
+    const char *name; /* NULL = of several tables: it stands alone */
+    struct hfd_write_set *first, *last;
+};
 
 /*
  * Root locks: store/rows_prefetch.h on PostgreSQL. A group that has roots takes the lock of all

@@ -3,9 +3,9 @@
  * judge: random statements run on both.
  */
 #include "store/postgres/known.h"
-#include "store/postgres/writes.h"
 
 #include "driver/base/check.h"
+#include "store/sqlite/conn.h"
 #include "store/store.h"
 #include "tests/lib/sqlite_burst.h"
 #include "tests/lib/tmpdir.h"
@@ -225,18 +225,42 @@ static bool share_row(const struct hfd_db_use *of, const struct hfd_value *a,
     return same;
 }
 
-static void run_sets(sqlite3 *db, const struct hfd_writes *w, int *gathered)
+/* ---- sets ---- */
+
+static int gathered; /* sets of several writes that bursts had */
+
+/* A burst whose sets are looked at. */
+static hfd_rc burst_of_sets(struct hfd_db *inner, struct hfd_burst *burst, struct hfd_err *err)
 {
-    for (const struct hfd_write_table *t = w->first; t != NULL; t = t->next)
+    for (const struct hfd_write_table *t = burst->writes; t != NULL; t = t->next)
         for (const struct hfd_write_set *set = t->first; set != NULL; set = set->next) {
-            *gathered += set->count > 1;
-            for (const struct hfd_write *x = set->first; x != NULL; x = x->next) {
-                judge(db, set->shape->of->sql, x->values, NULL);
+            gathered += set->count > 1;
+            for (const struct hfd_write *x = set->first; x != NULL; x = x->next)
                 for (const struct hfd_write *y = x->next; y != NULL; y = y->next)
                     assert_false(share_row(set->shape->of, x->values, y->values));
-            }
             assert_true(set->count == 1 || set->shape->of->set != NULL);
         }
+    return sqlite_burst(inner, burst, err);
+}
+
+/* The highest number of a parameter. */
+static int params_of(const char *sql)
+{
+    int n = 0;
+
+    for (; *sql != '\0'; sql++)
+        if (sql[0] == '?' && sql[1] - '0' > n)
+            n = sql[1] - '0';
+    return n;
+}
+
+static void write_by(struct hfd_db *db, const struct hfd_db_use *use, const struct params *p)
+{
+    struct hfd_stmt *st;
+
+    assert_int_equal(hfd_db_prepare_use(db, use, &st, NULL), HFD_OK);
+    hfd_gather_bind(st, p->values, params_of(use->sql));
+    assert_int_equal(hfd_stmt_run(st, NULL, NULL), HFD_OK);
 }
 
 static void dump(sqlite3 *db, struct hfd_buf *out)
@@ -249,42 +273,43 @@ static void dump(sqlite3 *db, struct hfd_buf *out)
 /* Writes in sets leave what they leave one by one. */
 static void sets_do_the_same(void **state)
 {
-    int gathered = 0;
+    char base[TMPDIR_MAX];
+    struct hfd_db *inner, *db;
 
     (void)state;
-    read_shapes_once();
+    tmpdir_make(base);
+    assert_int_equal(
+        hfd_db_open(&(struct hfd_store_place){.dir = base}, HFD_DB_WRITER, &inner, NULL), HFD_OK);
+    assert_int_equal(hfd_gather_open(inner, burst_of_sets, HFD_DB_WRITER, &db, NULL), HFD_OK);
+    assert_int_equal(hfd_db_exec(db, schema, NULL), HFD_OK);
     for (int round = 0; round < ROUNDS; round++) {
         struct hfd_buf one, all;
-        struct hfd_writes w;
-        sqlite3 *a, *b;
+        sqlite3 *a;
 
         judge_open(&a);
-        judge_open(&b);
-        hfd_writes_init(&w);
         hfd_buf_init(&one, 10000);
         hfd_buf_init(&all, 10000);
+        assert_int_equal(hfd_db_exec(db, "DELETE FROM t; DELETE FROM u;", NULL), HFD_OK);
+        assert_int_equal(hfd_db_begin_group(db, NULL), HFD_OK);
         for (int step = 0; step < STEPS; step++) {
             const size_t at = (size_t)pick(pick(2) == 0 ? 4 : (int)WRITES);
             struct params p;
 
             make_params(&p);
             judge(a, writes[at].sql, p.values, NULL);
-            assert_int_equal(
-                hfd_writes_add(&w, &(struct hfd_write_new){{&write_shapes[at], p.values}, false},
-                               NULL),
-                HFD_OK);
+            write_by(db, &writes[at], &p);
         }
-        run_sets(b, &w, &gathered);
+        assert_int_equal(hfd_db_commit(db, NULL), HFD_OK);
         dump(a, &one);
-        dump(b, &all);
+        dump(inner->handle, &all);
         assert_string_equal(one.p, all.p);
-        hfd_writes_fini(&w);
         hfd_buf_fini(&one);
         hfd_buf_fini(&all);
         (void)sqlite3_close(a);
-        (void)sqlite3_close(b);
     }
     assert_true(gathered > ROUNDS);
+    hfd_db_close(&db);
+    tmpdir_remove(base);
 }
 
 /* ---- the engine, around SQLite ---- */

@@ -74,12 +74,14 @@ typedef hfd_rc hfd_move_row_fn(void *ctx, const struct hfd_move_scan *scan, stru
 
 /* ---- sums ---- */
 
-bool hfd_move_sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b)
+/* Returns true if both tables have the same rows. */
+static bool sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b)
 {
     return a->rows == b->rows && a->high == b->high && a->low == b->low;
 }
 
-void hfd_move_sum_add(struct hfd_move_sum *sum, hfd_slice bytes)
+/* @param bytes  from hfd_move_row_format */
+static void sum_add(struct hfd_move_sum *sum, hfd_slice bytes)
 {
     const XXH128_hash_t h = XXH3_128bits(bytes.p, bytes.len);
 
@@ -649,7 +651,7 @@ static hfd_rc sum_row(void *ctx, const struct hfd_move_scan *scan, struct hfd_er
     struct move *m = ctx;
 
     (void)err;
-    hfd_move_sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
+    sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
     return HFD_OK;
 }
 
@@ -657,7 +659,7 @@ static hfd_rc copy_row(void *ctx, const struct hfd_move_scan *scan, struct hfd_e
 {
     struct move *m = ctx;
 
-    hfd_move_sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
+    sum_add(&m->sum, hfd_buf_slice(&scan->bytes));
     if (m->moved || (m->last.found && move_key_cmp(scan->form, &scan->row, &m->last) <= 0)) {
         m->result->found_rows++;
         return HFD_OK;
@@ -753,7 +755,7 @@ static hfd_rc compare_all(struct move *m, struct hfd_err *err)
     m->now = (struct hfd_move_progress){.comparing = true, .table_count = m->now.table_count};
     for (size_t i = 0; rc == HFD_OK && i < hfd_move_tables_count; i++) {
         rc = scan_table(m, m->to.reader, i, err);
-        if (rc == HFD_OK && !hfd_move_sum_eq(&m->sum, &m->result->tables[i].sum))
+        if (rc == HFD_OK && !sum_eq(&m->sum, &m->result->tables[i].sum))
             rc = differ(m, i, err);
     }
     return rc;

@@ -61,17 +61,12 @@ struct hfd_move_sum {
     uint64_t high, low;
 };
 
-/** Returns true if both tables have the same rows. */
-bool hfd_move_sum_eq(const struct hfd_move_sum *a, const struct hfd_move_sum *b);
-
 /**
  * Writes a row as PostgreSQL's COPY takes it (binary format): the number of columns, then length
  * and bytes of each, with the highest byte first.
  */
 void hfd_move_row_format(const struct hfd_move_form *form, const struct hfd_move_row *row,
                          struct hfd_buf *out);
-/** @param bytes  from hfd_move_row_format */
-void hfd_move_sum_add(struct hfd_move_sum *sum, hfd_slice bytes);
 
 /** Binds a row. */
 void hfd_move_bind(struct hfd_stmt *st, const struct hfd_move_form *form,

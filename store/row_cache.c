@@ -64,11 +64,6 @@ bool hfd_row_stamps_changed(const struct hfd_row_stamps *stamps, const struct hf
            (changed > mark->own && changed <= atomic_load(&stamps->committed));
 }
 
-int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps)
-{
-    return atomic_load(&stamps->committed);
-}
-
 struct hfd_row_cache *hfd_row_cache_new(const struct hfd_row_stamps *stamps)
 {
     struct hfd_row_cache *cache = calloc(1, sizeof(*cache));

@@ -19,9 +19,10 @@
 #define HFD_STAMP_SLOTS 4096u
 
 struct hfd_row_stamps {
-    atomic_llong committed;                /* number of the last commit */
-    atomic_llong others;                   /* rises when other servers may have committed */
-    bool touched;                          /* the writer's: the next commit changes a row */
+    atomic_llong
+        committed;       /* number of the last commit; a reader asks before its snapshot begins */
+    atomic_llong others; /* rises when other servers may have committed */
+    bool touched;        /* the writer's: the next commit changes a row */
     atomic_llong changed[HFD_STAMP_SLOTS]; /* number of the commit that changed a row of this slot
                                               last, or is about to */
 };
@@ -30,8 +31,6 @@ struct hfd_row_stamps {
 void hfd_row_stamps_change(struct hfd_row_stamps *stamps, hfd_slice guresid);
 /** The commit is on disk. @return whether it changed a row. Thread: writer, before it answers. */
 bool hfd_row_stamps_commit(struct hfd_row_stamps *stamps);
-/** Gives the number of the last commit. Ask before a snapshot begins. Thread: any. */
-int64_t hfd_row_stamps_now(const struct hfd_row_stamps *stamps);
 
 /** A moment, for one driver resource: changes behind it can be told. */
 struct hfd_row_mark {
@@ -56,7 +55,7 @@ void hfd_row_cache_free(struct hfd_row_cache *cache);
 bool hfd_row_cache_get(const struct hfd_row_cache *cache, hfd_slice guresid, struct hfd_arena *mem,
                        struct hfd_resource_row *out);
 /**
- * Keeps a copy of a row. seq: hfd_row_stamps_now before the snapshot that it was read in. Short of
+ * Keeps a copy of a row. seq: `committed` before the snapshot that it was read in. Short of
  * memory, it is not kept.
  */
 void hfd_row_cache_put(struct hfd_row_cache *cache, const struct hfd_resource_row *row,

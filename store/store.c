@@ -330,7 +330,7 @@ static hfd_rc read_now(struct hfd_store_reader *reader, hfd_txn_fn *fn, void *ar
         return rc;
     tx = (struct hfd_txn){.db = reader->db,
                           .cache = reader->cache,
-                          .seq = hfd_row_stamps_now(&reader->store->writer.stamps)};
+                          .seq = atomic_load(&reader->store->writer.stamps.committed)};
     return read_snapshot(&tx, fn, arg, err);
 }
 

@@ -706,7 +706,7 @@ static hfd_rc find_result(struct hfd_stmt *st, struct hfd_err *err)
 {
     struct hfd_db *db = st->db;
     const struct hfd_shape_use read = {&st->shape, st->values};
-    struct hfd_known *known = hfd_known_find(&db->knowns, st->sql, &read);
+    struct hfd_known *known = hfd_known_find(&db->knowns, st->sql, &read, false);
     hfd_rc rc;
 
     hfd_known_note_usual(&db->knowns, st->sql, &read, db->roots.alone);
@@ -716,7 +716,7 @@ static hfd_rc find_result(struct hfd_stmt *st, struct hfd_err *err)
     }
     if (known != NULL)
         return fail_looking(&db->missed, err);
-    if (db->mode == HFD_GATHER_LOOKING && hfd_known_is_hidden(&db->knowns, st->sql, &read))
+    if (db->mode == HFD_GATHER_LOOKING && hfd_known_find(&db->knowns, st->sql, &read, true) != NULL)
         return fail_looking(&db->blocked, err);
     known = hfd_known_want(&db->knowns, st->sql, &read);
     if (known == NULL)

@@ -153,38 +153,26 @@ static size_t bucket_of(const char *sql, const struct hfd_shape_use *use)
     return (size_t)((h ^ h >> 32) % HFD_KNOWN_BUCKETS);
 }
 
-static bool has_values(const struct hfd_known *known, const struct hfd_value *values)
+static bool are_same(const struct hfd_value *a, const struct hfd_value *b, int count)
 {
     bool same = true;
 
-    for (int i = 0; same && i < known->shape->params; i++)
-        same = hfd_value_is_same(&known->values[i], &values[i]);
+    for (int i = 0; same && i < count; i++)
+        same = hfd_value_is_same(&a[i], &b[i]);
     return same;
 }
 
-static struct hfd_known *find(const struct hfd_knowns *k, const char *sql,
-                              const struct hfd_shape_use *use, bool hidden)
+struct hfd_known *hfd_known_find(const struct hfd_knowns *k, const char *sql,
+                                 const struct hfd_shape_use *use, bool hidden)
 {
     struct hfd_known *known = k->buckets[bucket_of(sql, use)];
 
     for (; known != NULL; known = known->in_bucket) {
         if (known->sql == sql && known->target == NULL && known->hidden == hidden &&
-            has_values(known, use->values))
+            are_same(known->values, use->values, known->shape->params))
             return known;
     }
     return NULL;
-}
-
-struct hfd_known *hfd_known_find(const struct hfd_knowns *k, const char *sql,
-                                 const struct hfd_shape_use *use)
-{
-    return find(k, sql, use, false);
-}
-
-bool hfd_known_is_hidden(const struct hfd_knowns *k, const char *sql,
-                         const struct hfd_shape_use *use)
-{
-    return find(k, sql, use, true) != NULL;
 }
 
 /* The list of results that read a table; NULL = there is no more place. */
@@ -256,7 +244,7 @@ hfd_rc hfd_known_follow(struct hfd_knowns *k, const struct hfd_known *follow, st
 
     for (; known != NULL; known = known->in_bucket)
         if (known->sql == follow->sql && known->target == follow->target &&
-            has_values(known, follow->values))
+            are_same(known->values, follow->values, known->shape->params))
             return HFD_OK;
     return want(k, follow) != NULL ? HFD_OK : hfd_fail_nomem(err, "a result of the store");
 }
@@ -266,7 +254,7 @@ hfd_rc hfd_known_found(struct hfd_knowns *k, const struct hfd_known *follow,
 {
     const struct hfd_shape_use use = {follow->target_shape, key};
 
-    *out = hfd_known_find(k, follow->target, &use);
+    *out = hfd_known_find(k, follow->target, &use, false);
     if (*out != NULL && (*out)->source != follow)
         *out = NULL;
     else if (*out == NULL) {
@@ -290,15 +278,6 @@ static bool is_usual(const struct hfd_shape_use *use)
     return numbers;
 }
 
-static bool is_it(const struct hfd_known_usual *u, const char *sql, const struct hfd_shape_use *use)
-{
-    bool same = u->sql == sql;
-
-    for (int i = 0; same && i < use->shape->params; i++)
-        same = hfd_value_is_same(&u->values[i], &use->values[i]);
-    return same;
-}
-
 void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hfd_shape_use *use,
                           bool alone)
 {
@@ -307,7 +286,8 @@ void hfd_known_note_usual(struct hfd_knowns *k, const char *sql, const struct hf
     if (!is_usual(use))
         return;
     for (size_t i = 0; i < HFD_KNOWN_USUAL; i++) {
-        if (k->usual[i].alone == alone && is_it(&k->usual[i], sql, use)) {
+        if (k->usual[i].alone == alone && k->usual[i].sql == sql &&
+            are_same(k->usual[i].values, use->values, use->shape->params)) {
             k->usual[i].used = k->group;
             return;
         }
@@ -328,7 +308,7 @@ hfd_rc hfd_known_want_usual(struct hfd_knowns *k, bool alone, struct hfd_err *er
 
         if (u->sql != NULL && k->group - u->used > HFD_KNOWN_USUAL_GROUPS)
             u->sql = NULL;
-        if (u->sql == NULL || u->alone != alone || find(k, u->sql, &use, false) != NULL)
+        if (u->sql == NULL || u->alone != alone || hfd_known_find(k, u->sql, &use, false) != NULL)
             continue;
         if (hfd_known_want(k, u->sql, &use) == NULL)
             return hfd_fail_nomem(err, "a result of the store");

@@ -116,12 +116,12 @@ void hfd_knowns_fini(struct hfd_knowns *k);
 /** A transaction ends: nothing is known. The usual reads stay. */
 void hfd_knowns_clear(struct hfd_knowns *k);
 
-/** @return the result, wanted or read; NULL = not known, or hidden by a write */
+/**
+ * @param hidden  finds one that a write hides, else one that no write hides
+ * @return the result, wanted or read; NULL = not known
+ */
 struct hfd_known *hfd_known_find(const struct hfd_knowns *k, const char *sql,
-                                 const struct hfd_shape_use *use);
-/** Returns true when a result was read, and is hidden by a write. */
-bool hfd_known_is_hidden(const struct hfd_knowns *k, const char *sql,
-                         const struct hfd_shape_use *use);
+                                 const struct hfd_shape_use *use, bool hidden);
 /**
  * Notes a result as wanted. Replaces one that is hidden. Copies the values.
  * @return NULL when out of memory

@@ -139,7 +139,7 @@ static void check_read(sqlite3 *db, struct hfd_knowns *k, int *found)
     struct hfd_buf now;
 
     make_params(&p);
-    known = hfd_known_find(k, reads[at].sql, &use);
+    known = hfd_known_find(k, reads[at].sql, &use, false);
     hfd_buf_init(&now, 10000);
     judge(db, reads[at].sql, p.values, &now);
     hfd_buf_addc(&now, '\0');
@@ -202,15 +202,15 @@ static void again(void **state)
     hfd_knowns_init(&k);
     assert_non_null(hfd_known_want(&k, reads[0].sql, &read));
     assert_int_equal(k.wanted_count, 1);
-    assert_non_null(hfd_known_find(&k, reads[0].sql, &read));
+    assert_non_null(hfd_known_find(&k, reads[0].sql, &read, false));
     assert_non_null(hfd_known_take_wanted(&k));
     assert_null(hfd_known_take_wanted(&k));
     hfd_known_write(&k, &write);
-    assert_null(hfd_known_find(&k, reads[0].sql, &read));
+    assert_null(hfd_known_find(&k, reads[0].sql, &read, false));
     hfd_known_again(&k);
-    assert_non_null(hfd_known_find(&k, reads[0].sql, &read));
+    assert_non_null(hfd_known_find(&k, reads[0].sql, &read, false));
     hfd_knowns_clear(&k);
-    assert_null(hfd_known_find(&k, reads[0].sql, &read));
+    assert_null(hfd_known_find(&k, reads[0].sql, &read, false));
     hfd_knowns_fini(&k);
 }
 

@@ -79,7 +79,7 @@ struct hfd_db_follow {
  */
 HFD_MUST_CHECK hfd_rc hfd_db_follow(struct hfd_db *db, const struct hfd_db_follow *follow,
                                     hfd_slice key, struct hfd_err *err);
-/** A root is named by a GUResID, or by the id of a HyperFleet resource: store/rows_prefetch.h. */
+/** A root is named by a GUResID, or by the id of a HyperFleet resource: store/rows_resource.h. */
 enum hfd_db_root {
     HFD_DB_ROOT_RESOURCE,
     HFD_DB_ROOT_FLEET

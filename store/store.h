@@ -79,7 +79,7 @@ struct hfd_job {
     bool isolated;         /* the writer's: it failed after it had written */
     bool is_short;         /* the submitter's: a view that takes the lane of short ones */
     hfd_txn_fn *fn;
-    hfd_txn_fn *prefetch; /* names the roots of fn (store/rows_prefetch.h), reads what fn will read,
+    hfd_txn_fn *prefetch; /* names the roots of fn (store/rows_resource.h), reads what fn will read,
                           and drops it; may be NULL. Its outcome is not used, and it is not called
                           by an engine that does not gather */
     void *arg; /* owned with the job; the submitting loop must not free what it points to */

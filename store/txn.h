@@ -40,7 +40,7 @@ struct hfd_txn {
     struct hfd_unit *unit;         /* the writer's: rows kept and changes collected; NULL writes
                                       changes at once */
     struct hfd_row_cache *cache;   /* a reader's own, or NULL */
-    bool rooted;                   /* the job has named its roots: store/rows_prefetch.h */
+    bool rooted;                   /* the job has named its roots: store/rows_resource.h */
     int64_t seq;                   /* with a cache: the last commit before the snapshot began */
 };
 

@@ -6,7 +6,7 @@
 #include "driver/core/history.h"
 #include "driver/core/parts.h"
 #include "driver/core/transition.h"
-#include "store/rows_prefetch.h"
+#include "store/rows_resource.h"
 #include "store/rows_history.h"
 
 /* ---- reading ---- */

@@ -8,7 +8,6 @@
 #include "driver/core/preview.h"
 #include "driver/fleet/fleet.h"
 #include "driver/fleet/condition.h"
-#include "store/rows_prefetch.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"

@@ -17,7 +17,6 @@
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
 #include "store/rows_overview.h"
-#include "store/rows_prefetch.h"
 #include "store/rows_resource.h"
 
 /* ---- answer ---- */

@@ -17,7 +17,7 @@
 #include "store/rows_due.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
-#include "store/rows_prefetch.h"
+#include "store/rows_resource.h"
 #include "store/search.h"
 
 /* ---- lists ---- */

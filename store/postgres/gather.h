@@ -47,7 +47,7 @@ struct hfd_write_table {
 };
 
 /*
- * Root locks: store/rows_prefetch.h on PostgreSQL. A group that has roots takes the lock of all
+ * Root locks: store/rows_resource.h on PostgreSQL. A group that has roots takes the lock of all
  * writing groups in shared mode, and then one lock for each root. Another group takes that lock
  * alone.
  */

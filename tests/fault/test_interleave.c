@@ -11,7 +11,7 @@
 #include "driver/core/input.h"
 #include "driver/core/resource.h"
 #include "store/db.h"
-#include "store/rows_prefetch.h"
+#include "store/rows_resource.h"
 #include "store/rows_history.h"
 #include "store/txn.h"
 #include "tests/lib/place.h"

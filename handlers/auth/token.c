@@ -422,12 +422,3 @@ bool hfd_keyset_has_name(const struct hfd_keyset *set, hfd_slice name)
             return true;
     return false;
 }
-
-size_t hfd_keyset_usable(const struct hfd_keyset *set, int64_t now_us)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < set->count; i++)
-        n += set->rows[i].token.expires_us == 0 || set->rows[i].token.expires_us > now_us;
-    return n;
-}

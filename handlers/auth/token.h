@@ -125,6 +125,13 @@ struct hfd_keyset_row *hfd_keyset_find(const struct hfd_keyset *set,
 /** Returns true if a name is a token's; case and spaces around it do not count. */
 bool hfd_keyset_has_name(const struct hfd_keyset *set, hfd_slice name);
 /** Returns how many tokens have not expired. */
-size_t hfd_keyset_usable(const struct hfd_keyset *set, int64_t now_us);
+static inline size_t hfd_keyset_usable(const struct hfd_keyset *set, int64_t now_us)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < set->count; i++)
+        n += set->rows[i].token.expires_us == 0 || set->rows[i].token.expires_us > now_us;
+    return n;
+}
 
 #endif

@@ -195,15 +195,6 @@ struct jwt {
     size_t signature_len;
 };
 
-bool hfd_jwt_is(hfd_slice text)
-{
-    size_t dots = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        dots += text.p[i] == '.';
-    return dots == 2;
-}
-
 /* Decodes base64url without padding (RFC 7515, 2). */
 static bool decode(hfd_slice part, unsigned char *out, size_t cap, size_t *len)
 {

@@ -133,22 +133,19 @@ static void find_server(struct hfd_settings *s)
     hfd_buf_fini(&text);
 }
 
-bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why)
+bool hfd_cli_ask(struct hfd_settings *s, const char *path, bool openly, struct hfd_buf *body,
+                 const char **why)
 {
     struct hfd_secret token = {0};
     bool answered;
 
+    if (openly)
+        return ask(s, path, NULL, body, why);
     login(s, &token);
     find_server(s);
     answered = ask(s, path, &token, body, why);
     hfd_secret_fini(&token);
     return answered;
-}
-
-bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
-                        const char **why)
-{
-    return ask(s, path, NULL, body, why);
 }
 
 hfd_rc hfd_cli_find(struct hfd_settings *s, enum hfd_listener l, struct hfd_cli_server *out,

@@ -17,18 +17,14 @@
 
 /**
  * Sends a GET.
+ * @param openly  without a login, and to a server with any certificate: for a question without
+ * secrets, whose answer must not depend on a file
  * @param body  initialised and freed by the caller
  * @param why   what went wrong; static
  * @return true if the answer is 200
  */
-bool hfd_cli_ask(struct hfd_settings *s, const char *path, struct hfd_buf *body, const char **why);
-/**
- * The same without a login, and to a server with any certificate. For a question without secrets,
- * whose answer must not depend on a file.
- */
-bool hfd_cli_ask_openly(const struct hfd_settings *s, const char *path, struct hfd_buf *body,
-                        const char **why);
-
+bool hfd_cli_ask(struct hfd_settings *s, const char *path, bool openly, struct hfd_buf *body,
+                 const char **why);
 /** The way to the running server of these settings, for hfd_client_open. */
 struct hfd_cli_server {
     struct hfd_client_config config; /* borrows from the rest, and from the settings */

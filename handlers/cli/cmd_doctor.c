@@ -722,19 +722,19 @@ static void ask_server(struct doctor *d)
     json_t *health = NULL;
 
     hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
-    if (hfd_cli_ask(d->settings, "/readyz", &body, &why))
+    if (hfd_cli_ask(d->settings, "/readyz", false, &body, &why))
         hfd_doctor_say(&d->lines, "server", true, "ready at %.*s",
                        HFD_SLICE_FMT(d->settings->ops_listen));
     else
         hfd_doctor_say(&d->lines, "server", false, "not ready at %.*s: %s",
                        HFD_SLICE_FMT(d->settings->ops_listen), why);
     hfd_buf_reset(&body);
-    if (hfd_cli_ask(d->settings, "/healthz", &body, &why) &&
+    if (hfd_cli_ask(d->settings, "/healthz", false, &body, &why) &&
         hfd_json_parse(hfd_buf_slice(&body), &health, NULL) == HFD_OK)
         add_problems(&d->lines, health);
     json_decref(health);
     hfd_buf_reset(&body);
-    if (!hfd_cli_ask(d->settings, "/admin/orphans", &body, &why) ||
+    if (!hfd_cli_ask(d->settings, "/admin/orphans", false, &body, &why) ||
         !add_orphans_of(&d->lines, hfd_buf_slice(&body), hfd_look_is_remote(d->settings)))
         hfd_doctor_say(&d->lines, "orphans", false, "cannot be asked for at %.*s: %s",
                        HFD_SLICE_FMT(d->settings->ops_listen), why);
@@ -927,7 +927,7 @@ enum hfd_exit hfd_cmd_health(int argc, const char **argv)
     hfd_buf_init(&body, ANSWER_MAX);
     if (hfd_base_init(&err) != HFD_OK)
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%s", err.msg);
-    else if (!hfd_cli_ask_openly(settings, ready ? "/readyz" : "/livez", &body, &why)) {
+    else if (!hfd_cli_ask(settings, ready ? "/readyz" : "/livez", true, &body, &why)) {
         rest = hfd_buf_slice(&body);
         line = hfd_slice_cut(&rest, '\n');
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, "health", "%.*s: %s%s%.*s",

@@ -228,7 +228,8 @@ static const char *ask_server(struct hfd_settings *s, struct known *known)
     struct hfd_buf body;
 
     hfd_buf_init(&body, HFD_CLI_ANSWER_MAX_BYTES);
-    if (hfd_cli_ask(s, "/admin/tokens", &body, &why) && read_answer(known, hfd_buf_slice(&body)))
+    if (hfd_cli_ask(s, "/admin/tokens", false, &body, &why) &&
+        read_answer(known, hfd_buf_slice(&body)))
         why = NULL;
     hfd_buf_fini(&body);
     return why;

@@ -74,13 +74,6 @@ hfd_rc hfd_notify_open(struct hfd_notify *n, const struct hfd_notify_env *env, s
     return hfd_fail(err, HFD_IO, "NOTIFY_SOCKET: make a socket: %s", strerror(errno));
 }
 
-void hfd_notify_close(struct hfd_notify *n)
-{
-    if (n->fd >= 0)
-        (void)close(n->fd);
-    n->fd = -1;
-}
-
 bool hfd_notify_send(const struct hfd_notify *n, const char *message)
 {
     const size_t len = strlen(message);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 struct hfd_notify {
     int fd; /* -1 = nothing is sent */
@@ -33,7 +34,12 @@ struct hfd_notify_env {
  */
 HFD_MUST_CHECK hfd_rc hfd_notify_open(struct hfd_notify *n, const struct hfd_notify_env *env,
                                       struct hfd_err *err);
-void hfd_notify_close(struct hfd_notify *n);
+static inline void hfd_notify_close(struct hfd_notify *n)
+{
+    if (n->fd >= 0)
+        (void)close(n->fd);
+    n->fd = -1;
+}
 
 /**
  * Sends a message: lines as "READY=1". Does not wait: the message is lost if the receiver's queue

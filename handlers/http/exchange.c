@@ -7,7 +7,7 @@
 #include "driver/base/metrics.h"
 #include "driver/core/driver.h"
 #include "handlers/http/access.h"
-#include "handlers/http/count.h"
+#include "handlers/http/route.h"
 #include "handlers/http/door.h"
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/http.h"
@@ -110,15 +110,6 @@ void hfd_exchange_fail_rules(struct hfd_exchange *x, hfd_rc rc, const struct hfd
 
 #define HFD_LATER_MAX 256 /* answers of a loop that wait; further 401s do not wait */
 
-/* An answer that waits; in the memory of its exchange. */
-struct hfd_delayed_reply {
-    h2o_linklist_t link;
-    struct hfd_exchange *x;
-    int64_t until_us;           /* mono */
-    hfd_handler_fn *do_without; /* answers; NULL = 401 with err */
-    struct hfd_err err;
-};
-
 /*
  * Lets an answer wait.
  * @param later  in the memory of later->x; not linked yet
@@ -206,55 +197,11 @@ static void answer(struct hfd_exchange *x)
     hfd_exchange_unref(x);
 }
 
-bool hfd_delayed_reply_is_refusal(const struct hfd_exchange *x)
-{
-    return x != NULL && x->later != NULL && x->later->do_without == NULL;
-}
-
 void hfd_delayed_reply_answer_now(struct hfd_exchange *x)
 {
     later_cancel(x->loop, x->later);
     x->loop->again = true;
     answer(x);
-}
-
-/* Takes an answer that is due off the list; notes when the next one is. */
-static struct hfd_delayed_reply *take_due(struct hfd_loop *loop, int64_t now_us)
-{
-    int64_t next_us = INT64_MAX;
-
-    for (h2o_linklist_t *at = loop->later.next; at != &loop->later; at = at->next) {
-        struct hfd_delayed_reply *later =
-            H2O_STRUCT_FROM_MEMBER(struct hfd_delayed_reply, link, at);
-
-        if (later->until_us <= now_us || loop->draining)
-            return later;
-        if (later->until_us < next_us)
-            next_us = later->until_us;
-    }
-    loop->later_us = next_us;
-    return NULL;
-}
-
-void hfd_delayed_reply_run(struct hfd_loop *loop, int64_t now_us)
-{
-    struct hfd_delayed_reply *later;
-
-    if (loop->later_count == 0 || (now_us < loop->later_us && !loop->draining))
-        return;
-    while ((later = take_due(loop, now_us)) != NULL)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): off the list */
-        hfd_delayed_reply_answer_now(later->x);
-}
-
-int64_t hfd_delayed_reply_wait_us(const struct hfd_loop *loop, int64_t max_us)
-{
-    int64_t left_us;
-
-    if (loop->later_count == 0)
-        return max_us;
-    left_us = loop->later_us - hfd_loop_mono_us(loop) + 999; /* to whole milliseconds */
-    return left_us < 0 ? 0 : left_us < max_us ? left_us : max_us;
 }
 
 /* ---- long bodies ---- */
@@ -783,35 +730,6 @@ void hfd_exchange_view_short(struct hfd_exchange *x, hfd_txn_fn *fn, void *arg, 
 {
     x->is_short = true;
     submit_view(x, fn, arg, then);
-}
-
-/* Sends one message for the whole list: that of its first exchange. */
-void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list)
-{
-    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, sink, sink);
-    struct hfd_exchange *first = exchange_of_job(list);
-
-    HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
-    first->message = (h2o_multithread_message_t){.link = {.next = NULL}};
-    hfd_loop_send(loop, &loop->finished, &first->message);
-}
-
-void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
-{
-    (void)receiver;
-    while (!h2o_linklist_is_empty(messages)) {
-        struct hfd_exchange *first =
-            H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, message.link, messages->next);
-        struct hfd_qnode *node = &first->job.node;
-
-        h2o_linklist_unlink(&first->message.link);
-        while (node != NULL) {
-            struct hfd_job *job = (struct hfd_job *)(void *)node;
-
-            node = node->next; /* done() may free the job, or submit it again */
-            job->done(job);
-        }
-    }
 }
 
 /* ---- what several handlers use ---- */

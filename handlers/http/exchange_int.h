@@ -14,7 +14,14 @@
 
 #define HFD_EXCHANGE_PATH_MAX 200 /* bytes of a path in the log */
 
-struct hfd_delayed_reply;
+/** An answer that waits; in the memory of its exchange. */
+struct hfd_delayed_reply {
+    h2o_linklist_t link;
+    struct hfd_exchange *x;
+    int64_t until_us;           /* mono */
+    hfd_handler_fn *do_without; /* answers; NULL = 401 with err */
+    struct hfd_err err;
+};
 
 struct hfd_exchange {
     struct hfd_job job; /* first member: the job is the exchange */
@@ -69,15 +76,8 @@ void hfd_exchange_unref(struct hfd_exchange *x);
  * Answers that wait: the 401 to failed logins, and those that do without a late job. A loop keeps
  * them in a list and looks at it between two runs. It never blocks.
  */
-/** Returns true if a 401 of the exchange waits; x may be NULL. */
-bool hfd_delayed_reply_is_refusal(const struct hfd_exchange *x);
 /** Sends the answer of an exchange that waits. Between two runs of the loop only. */
 void hfd_delayed_reply_answer_now(struct hfd_exchange *x);
-/** Sends the answers that have waited long enough; all of them while the loop drains. */
-void hfd_delayed_reply_run(struct hfd_loop *loop, int64_t now_us);
-/** Returns how long the loop may sleep, at most max_us. */
-int64_t hfd_delayed_reply_wait_us(const struct hfd_loop *loop, int64_t max_us);
-
 /** Answers with 401 after a time; at once if too many answers wait. */
 void hfd_exchange_refuse_later(struct hfd_exchange *x, const struct hfd_err *err, int64_t delay_us);
 /**
@@ -95,11 +95,6 @@ static inline bool hfd_exchange_is_viewing(const struct hfd_exchange *x)
 {
     return x->job_out && x->viewing;
 }
-/** Receives finished jobs. */
-void hfd_exchange_on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages);
-/** hfd_sink.post of a loop: sends finished jobs to it. Thread: writer, readers. */
-void hfd_exchange_post(struct hfd_sink *sink, struct hfd_job *list);
-
 /** Handles a request of h2o: dispatch.c, which stands above the handlers. */
 int hfd_dispatch_on_req(h2o_handler_t *self, h2o_req_t *req);
 

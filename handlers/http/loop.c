@@ -24,6 +24,86 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
+/* ---- answers that wait, and jobs that come back ---- */
+
+/* Returns true if a 401 of the exchange waits; x may be NULL. */
+static bool waits_refused(const struct hfd_exchange *x)
+{
+    return x != NULL && x->later != NULL && x->later->do_without == NULL;
+}
+
+/* Takes an answer that is due off the list; notes when the next one is. */
+static struct hfd_delayed_reply *take_due(struct hfd_loop *loop, int64_t now_us)
+{
+    int64_t next_us = INT64_MAX;
+
+    for (h2o_linklist_t *at = loop->later.next; at != &loop->later; at = at->next) {
+        struct hfd_delayed_reply *later =
+            H2O_STRUCT_FROM_MEMBER(struct hfd_delayed_reply, link, at);
+
+        if (later->until_us <= now_us || loop->draining)
+            return later;
+        if (later->until_us < next_us)
+            next_us = later->until_us;
+    }
+    loop->later_us = next_us;
+    return NULL;
+}
+
+/* Sends the answers that have waited long enough; all of them while the loop drains. */
+static void run_delayed(struct hfd_loop *loop, int64_t now_us)
+{
+    struct hfd_delayed_reply *later;
+
+    if (loop->later_count == 0 || (now_us < loop->later_us && !loop->draining))
+        return;
+    while ((later = take_due(loop, now_us)) != NULL)
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): off the list */
+        hfd_delayed_reply_answer_now(later->x);
+}
+
+/* Returns how long the loop may sleep, at most max_us. */
+static int64_t wait_for_delayed_us(const struct hfd_loop *loop, int64_t max_us)
+{
+    int64_t left_us;
+
+    if (loop->later_count == 0)
+        return max_us;
+    left_us = loop->later_us - hfd_loop_mono_us(loop) + 999; /* to whole milliseconds */
+    return left_us < 0 ? 0 : left_us < max_us ? left_us : max_us;
+}
+
+/* Sends one message for the whole list: that of its first exchange. */
+static void post_finished(struct hfd_sink *sink, struct hfd_job *list)
+{
+    struct hfd_loop *loop = H2O_STRUCT_FROM_MEMBER(struct hfd_loop, sink, sink);
+    struct hfd_exchange *first = (struct hfd_exchange *)(void *)list;
+
+    HFD_CHECK_OBJ(loop, HFD_LOOP_MAGIC);
+    HFD_CHECK_OBJ(first, HFD_EXCHANGE_MAGIC);
+    first->message = (h2o_multithread_message_t){.link = {.next = NULL}};
+    hfd_loop_send(loop, &loop->finished, &first->message);
+}
+
+/* Receives finished jobs. */
+static void on_finished(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages)
+{
+    (void)receiver;
+    while (!h2o_linklist_is_empty(messages)) {
+        struct hfd_exchange *first =
+            H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, message.link, messages->next);
+        struct hfd_qnode *node = &first->job.node;
+
+        h2o_linklist_unlink(&first->message.link);
+        while (node != NULL) {
+            struct hfd_job *job = (struct hfd_job *)(void *)node;
+
+            node = node->next; /* done() may free the job, or submit it again */
+            job->done(job);
+        }
+    }
+}
+
 /* ---- the end of connections ---- */
 
 /*
@@ -210,7 +290,7 @@ static enum room room_of(const struct hfd_conn *conn, int64_t now_us)
     case HFD_CONN_CLOSING:
         return ROOM_REFUSED;
     case HFD_CONN_BUSY:
-        if (hfd_delayed_reply_is_refusal(conn->exchange))
+        if (waits_refused(conn->exchange))
             return ROOM_REFUSED;
         return is_probe(conn->exchange) ? ROOM_LAST : ROOM_ANSWER;
     case HFD_CONN_HANDSHAKE:
@@ -224,7 +304,7 @@ static enum room room_of(const struct hfd_conn *conn, int64_t now_us)
 /* Ends a connection whose place is taken. May free conn. */
 static void end_crowded(struct hfd_conn *conn)
 {
-    if (conn->state == HFD_CONN_BUSY && hfd_delayed_reply_is_refusal(conn->exchange)) {
+    if (conn->state == HFD_CONN_BUSY && waits_refused(conn->exchange)) {
         hfd_delayed_reply_answer_now(conn->exchange);
     } else if (conn->state == HFD_CONN_BUSY) {
         if (conn->exchange != NULL)
@@ -524,10 +604,10 @@ static hfd_rc loop_open(struct hfd_loop *loop)
     loop->waiters.due_us = INT64_MAX;
     h2o_context_init(&loop->ctx, h2o_evloop_create(), &s->conf);
     loop->accept = (h2o_accept_ctx_t){.ctx = &loop->ctx, .hosts = s->conf.hosts};
-    h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, hfd_exchange_on_finished);
+    h2o_multithread_register_receiver(loop->ctx.queue, &loop->finished, on_finished);
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->accepted, on_accepted);
     h2o_multithread_register_receiver(loop->ctx.queue, &loop->wake, on_wake);
-    loop->sink.post = hfd_exchange_post;
+    loop->sink.post = post_finished;
     loop->swept_us = hfd_loop_mono_us(loop);
     atomic_store(&loop->turned_us, loop->swept_us);
     if (s->app->store != NULL && !hfd_store_has_point_reads(s->app->store))
@@ -658,7 +738,7 @@ static void loop_run(struct hfd_loop *loop)
     for (;;) {
         int64_t now_us, wait_us = loop->again ? 0 : loop->draining ? DRAIN_LOOK_US : SWEEP_US;
 
-        wait_us = hfd_delayed_reply_wait_us(loop, wait_us);
+        wait_us = wait_for_delayed_us(loop, wait_us);
         if (!h2o_linklist_is_empty(&loop->waiters.list)) {
             now_us = hfd_loop_mono_us(loop);
             wait_us = hfd_watch_room_wait_us(loop->watch, now_us, wait_us);
@@ -667,7 +747,7 @@ static void loop_run(struct hfd_loop *loop)
         (void)h2o_evloop_run(loop->ctx.loop, (int32_t)(wait_us / 1000));
         loop->again = false;
         now_us = hfd_loop_mono_us(loop);
-        hfd_delayed_reply_run(loop, now_us);
+        run_delayed(loop, now_us);
         if (loop->watch != NULL)
             hfd_watch_room_run(loop->watch, now_us);
         hfd_waiters_run(loop, now_us);

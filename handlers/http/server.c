@@ -5,7 +5,6 @@
 #include "driver/base/check.h"
 #include "driver/base/log.h"
 #include "driver/base/url.h"
-#include "handlers/http/count.h"
 #include "handlers/http/exchange_int.h"
 #include "handlers/http/http.h"
 #include "handlers/http/route.h"

@@ -1,5 +1,5 @@
-/* Counting answers. Source: handlers/http/count.h; HyperFleet API, metrics. */
-#include "handlers/http/count.h"
+/* Counting answers. Source: handlers/http/route.h; HyperFleet API, metrics. */
+#include "handlers/http/route.h"
 #include "handlers/http/routes.h"
 
 #include <setjmp.h>

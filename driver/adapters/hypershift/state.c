@@ -217,6 +217,17 @@ static bool begin(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out
            hfd_hs_applied_generation(facts->object) == facts->generation;
 }
 
+/* Waits for what no condition tells. @return false */
+static bool wait_for(struct hfd_hs_judgement *out, const char *gate, const char *reason,
+                     const char *message)
+{
+    out->stage = HFD_HS_WAITS;
+    out->gate = gate;
+    say(out->reason, sizeof(out->reason), hfd_slice_of(reason));
+    say(out->message, sizeof(out->message), hfd_slice_of(message));
+    return false;
+}
+
 /* ---- clusters ---- */
 
 /* The newest entry of a version history: `version`, or `controlPlaneVersion`. */
@@ -250,11 +261,7 @@ static bool update_is_done(const struct hfd_hs_facts *facts, struct hfd_hs_judge
     if ((image.len == 0 || hfd_slice_eq(image, wanted)) &&
         (may_be_partial || !hfd_slice_is(state, "Partial")))
         return true;
-    out->stage = HFD_HS_WAITS;
-    out->gate = "ClusterVersion";
-    say(out->reason, sizeof(out->reason), HFD_SLICE("Progressing"));
-    say(out->message, sizeof(out->message), HFD_SLICE("the release is being rolled out"));
-    return false;
+    return wait_for(out, "ClusterVersion", "Progressing", "the release is being rolled out");
 }
 
 static bool has_kubeconfig(const json_t *cluster, struct hfd_hs_judgement *out)
@@ -263,11 +270,8 @@ static bool has_kubeconfig(const json_t *cluster, struct hfd_hs_judgement *out)
 
     if (hfd_json_text(json_object_get(status, "kubeconfig"), "name").len > 0)
         return true;
-    out->stage = HFD_HS_WAITS;
-    out->gate = "Kubeconfig";
-    say(out->reason, sizeof(out->reason), HFD_SLICE("KubeconfigWaitingForCreate"));
-    say(out->message, sizeof(out->message), HFD_SLICE("the kubeconfig is not published yet"));
-    return false;
+    return wait_for(out, "Kubeconfig", "KubeconfigWaitingForCreate",
+                    "the kubeconfig is not published yet");
 }
 
 void hfd_hs_judge_cluster(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out)
@@ -382,15 +386,13 @@ static bool has_replicas(const json_t *pool, json_int_t wanted, struct hfd_hs_ju
 {
     const json_t *v = json_object_get(json_object_get(pool, "status"), "replicas");
     const json_int_t have = json_integer_value(v);
+    char words[80];
 
     if (wanted < 0 || have == wanted)
         return true;
-    out->stage = HFD_HS_WAITS;
-    out->gate = "Replicas";
-    say(out->reason, sizeof(out->reason), HFD_SLICE("Scaling"));
-    (void)snprintf(out->message, sizeof(out->message), "%lld of %lld nodes are available",
-                   (long long)have, (long long)wanted);
-    return false;
+    (void)snprintf(words, sizeof(words), "%lld of %lld nodes are available", (long long)have,
+                   (long long)wanted);
+    return wait_for(out, "Replicas", "Scaling", words);
 }
 
 /* Without machines the pool is done when HyperShift has accepted its version. */
@@ -398,12 +400,8 @@ static bool pass_without_machines(const json_t *pool, struct hfd_hs_judgement *o
 {
     if (hfd_json_text(json_object_get(pool, "status"), "version").len > 0)
         return true;
-    out->stage = HFD_HS_WAITS;
-    out->gate = "Version";
-    say(out->reason, sizeof(out->reason), HFD_SLICE("WaitingForVersion"));
-    say(out->message, sizeof(out->message),
-        HFD_SLICE("HyperShift has not set the version of the nodepool yet"));
-    return false;
+    return wait_for(out, "Version", "WaitingForVersion",
+                    "HyperShift has not set the version of the nodepool yet");
 }
 
 void hfd_hs_judge_pool(const struct hfd_hs_facts *facts, struct hfd_hs_judgement *out)

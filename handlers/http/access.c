@@ -112,6 +112,20 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
     return verdict == HFD_ACCESS_ALLOWED;
 }
 
+/* The main listener takes tokens only, no passwords. */
+bool hfd_access_keep(struct hfd_exchange *x)
+{
+    hfd_slice secret = hfd_exchange_path_token(x), header;
+
+    if (secret.len == 0 && hfd_exchange_header(x, "authorization", &header, NULL) == HFD_OK)
+        (void)hfd_credential_read(header, NULL, &secret);
+    if (secret.len == 0)
+        return true;
+    x->mem.wipe = true;
+    x->path_token = hfd_arena_dup(&x->mem, secret);
+    return x->path_token.p != NULL;
+}
+
 bool hfd_access_lasts(struct hfd_exchange *x)
 {
     const struct hfd_app *app = hfd_exchange_app(x);

@@ -13,6 +13,8 @@
  */
 bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need);
 
+/** Copies the token of a request that goes on without h2o's. @return false: memory is short */
+HFD_MUST_CHECK bool hfd_access_keep(struct hfd_exchange *x);
 /** Returns true while the caller of a request that waits may still make it. */
 bool hfd_access_lasts(struct hfd_exchange *x);
 

@@ -210,6 +210,7 @@ void hfd_headers_add(h2o_req_t *req, const struct hfd_reply *reply, const struct
     if (reply->allow != NULL)
         add(req, "Allow", hfd_slice_of(reply->allow));
     if (reply->uncached) {
+        add(req, "Connection", HFD_SLICE("close")); /* beside "upgrade" of h2o_http1_upgrade */
         add(req, "Cache-Control", HFD_SLICE("no-store"));
         add(req, "X-Accel-Buffering", HFD_SLICE("no")); /* nginx */
     }
@@ -823,6 +824,29 @@ void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last)
     /* "Connection: close" is written by now. h2o would close at once; the door lingers instead. */
     if (conn->pipelined)
         req->http1_is_persistent = 1;
+}
+
+static void close_socket(h2o_socket_t *sock, const char *err)
+{
+    (void)err;
+    h2o_socket_close(sock);
+}
+
+void hfd_conn_own(struct hfd_conn *conn)
+{
+    h2o_linklist_unlink(&conn->rearm_link);
+    h2o_buffer_dispose(&conn->sock->input);
+    h2o_buffer_init(&conn->sock->input, &h2o_socket_buffer_prototype);
+    give_memory(conn);
+    conn->h2o_read = close_socket;
+}
+
+void hfd_conn_end(struct hfd_conn *conn)
+{
+    if (conn->pipelined)
+        linger(conn);
+    else
+        let_go(conn, NULL);
 }
 
 static void rearm(struct hfd_conn *conn)

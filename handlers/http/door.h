@@ -39,7 +39,7 @@ struct hfd_conn {
     struct hfd_loop *loop;
     struct hfd_loop_listener *listener;
     h2o_socket_t *sock;
-    h2o_socket_cb h2o_read; /* h2o's read callback */
+    h2o_socket_cb h2o_read; /* h2o's read callback; of a flow, what closes the socket */
     struct hfd_host_address peer;
     struct hfd_host_address client; /* of the request, behind trusted proxies */
 
@@ -90,6 +90,10 @@ static inline struct hfd_conn *hfd_conn_of(h2o_req_t *req)
 }
 /** Gives h2o the next bytes of the answer. @param last  no others follow */
 void hfd_conn_send(h2o_req_t *req, hfd_slice bytes, bool last);
+/** h2o has given up a connection whose request is done: it has no input, and does not read. */
+void hfd_conn_own(struct hfd_conn *conn);
+/** Ends a connection of our own. No write is under way. Frees conn, or it ends by itself. */
+void hfd_conn_end(struct hfd_conn *conn);
 /** Continues every connection of the rearm list. Between two runs of the loop only. */
 void hfd_conn_rearm_all(struct hfd_loop *loop);
 

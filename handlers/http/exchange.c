@@ -282,17 +282,54 @@ static void stream_start(struct hfd_exchange *x, const struct hfd_stream_body *p
 
 /* ---- answers without a known length ---- */
 
-static void on_piece_written(h2o_generator_t *generator, h2o_req_t *req)
-{
-    struct hfd_exchange *x = H2O_STRUCT_FROM_MEMBER(struct hfd_exchange, generator, generator);
+/*
+ * A flow is to cost little memory while it waits. So h2o's connection and request are given up when
+ * the head and the first piece are written. From then on the exchange owns the socket.
+ */
 
-    (void)req;
-    x->conn->write_began_us = 0;
+/* The connection is gone, or about to go. */
+static void leave_conn(struct hfd_exchange *x)
+{
+    x->conn = NULL;
+    hfd_exchange_unref(x);
+}
+
+static void on_piece_written(h2o_socket_t *sock, const char *err)
+{
+    struct hfd_exchange *x = sock->data;
+    struct hfd_conn *conn = x->conn;
+
+    HFD_CHECK_OBJ(x, HFD_EXCHANGE_MAGIC);
+    if (err != NULL || x->last_piece) {
+        conn->request_id = HFD_SLICE_NONE;
+        conn->exchange = NULL;
+        leave_conn(x);
+        hfd_conn_end(conn);
+        return;
+    }
+    conn->write_began_us = 0;
     x->refs++;
     hfd_exchange_enter(x);
     x->on_flow(x->flow_arg);
     hfd_exchange_enter(NULL);
     hfd_exchange_unref(x);
+}
+
+/* @param sock  NULL: the client has gone, and the connection with it */
+static void on_head_written(void *arg, h2o_socket_t *sock, size_t request_bytes)
+{
+    struct hfd_exchange *x = arg;
+
+    (void)request_bytes;
+    if (sock == NULL) {
+        leave_conn(x);
+        return;
+    }
+    sock->data = x;
+    x->conn->exchange = x;
+    x->conn->request_id = x->view.request_id;
+    hfd_conn_own(x->conn);
+    on_piece_written(sock, NULL);
 }
 
 void hfd_exchange_flow(struct hfd_exchange *x, const struct hfd_reply *reply,
@@ -307,15 +344,22 @@ void hfd_exchange_flow(struct hfd_exchange *x, const struct hfd_reply *reply,
 
 void hfd_exchange_flow_send(struct hfd_exchange *x, hfd_slice bytes, bool last)
 {
-    HFD_ASSERT(x->flowing && !x->job_out && !x->held && x->req != NULL);
-    hfd_conn_send(x->req, bytes, last);
+    h2o_iovec_t vec = h2o_iovec_init(bytes.p, bytes.len);
+
+    HFD_ASSERT(x->flowing && !x->job_out && !x->held && x->conn != NULL);
+    x->last_piece = last;
+    x->conn->given_bytes += bytes.len;
+    if (x->req != NULL)
+        h2o_http1_upgrade(x->req, &vec, 1, on_head_written, x);
+    else
+        h2o_socket_write(x->conn->sock, &vec, 1, on_piece_written);
 }
 
 /* ---- requests that wait ---- */
 
 void hfd_exchange_hold(struct hfd_exchange *x)
 {
-    HFD_ASSERT(!x->held && !x->job_out && (!x->replied || x->flowing) && x->req != NULL);
+    HFD_ASSERT(!x->held && !x->job_out && (!x->replied || x->flowing) && x->conn != NULL);
     x->held = true;
     x->held_us -= hfd_loop_mono_us(x->loop);
     exchange_leave_flight(x);
@@ -327,7 +371,7 @@ void hfd_exchange_hold(struct hfd_exchange *x)
 
 void hfd_exchange_go_on(struct hfd_exchange *x)
 {
-    HFD_ASSERT(x->held && x->req != NULL);
+    HFD_ASSERT(x->held && x->conn != NULL);
     x->held = false;
     x->held_us += hfd_loop_mono_us(x->loop);
     if (!x->conn->lent)
@@ -409,7 +453,8 @@ static void on_req_gone(void *slot)
     HFD_CHECK_OBJ(x->conn, HFD_CONN_MAGIC);
     if (!h2o_linklist_is_linked(&x->conn->rearm_link))
         h2o_linklist_insert(&x->loop->rearm, &x->conn->rearm_link);
-    hfd_exchange_unref(x);
+    if (!x->flowing) /* on_head_written follows */
+        leave_conn(x);
 }
 
 struct hfd_exchange *hfd_exchange_new(struct hfd_loop *loop, h2o_req_t *req)
@@ -508,8 +553,6 @@ void hfd_exchange_reply(struct hfd_exchange *x, const struct hfd_reply *reply)
     req->http1_is_persistent = stays_open(x, reply->status) && !x->flowing;
     if (x->flowing) {
         req->res.content_length = SIZE_MAX;
-        x->generator = (h2o_generator_t){.proceed = on_piece_written, .stop = NULL};
-        h2o_start_response(req, &x->generator);
         return;
     }
     if (has_body && x->view.method != HFD_METHOD_HEAD) {
@@ -625,9 +668,7 @@ static void on_job_done(struct hfd_job *job)
         return;
     }
     hfd_exchange_enter(x);
-    if (x->req == NULL && x->replied) {
-        exchange_leave_flight(x); /* a flow whose client has gone */
-    } else if (x->req == NULL) {
+    if (x->conn == NULL) {
         exchange_leave_flight(x);
         log_request(x, "client gone", 499, 0);
         hfd_metric_add(HFD_METRIC_HTTP_REFUSED, HFD_LABELS("client_gone"), 1);

@@ -36,8 +36,8 @@ struct hfd_exchange {
     const struct hfd_stream_body *stream; /* of the answer that is being sent; NULL = none */
     size_t stream_sent;                   /* bytes */
     struct hfd_loop *loop;
-    struct hfd_conn *conn; /* valid while req is */
-    h2o_req_t *req;        /* NULL once the client has gone or the answer is sent */
+    struct hfd_conn *conn; /* NULL once the client has gone or the answer is sent */
+    h2o_req_t *req;        /* the same, and NULL once a flow has begun */
     struct hfd_match match;
     struct hfd_request view;
     hfd_slice path_token;           /* of the request; the path has it no more */
@@ -55,6 +55,7 @@ struct hfd_exchange {
     bool replied;
     bool held;            /* it waits, and no job is out */
     bool flowing;         /* its answer has begun, and has no known length */
+    bool last_piece;      /* of a flow: it ends when this is written */
     hfd_txn_fn *prefetch; /* of the update to come, or NULL */
     bool job_out;
     bool job_left;      /* the answer does without the job that is out */

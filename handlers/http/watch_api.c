@@ -241,11 +241,18 @@ static void on_flow(void *arg);
 
 static void begin_stream(struct watcher *w)
 {
+    struct hfd_err err;
+
+    if (!hfd_access_keep(w->x)) {
+        hfd_exchange_fail(w->x, hfd_fail_nomem(&err, "answer a request"), &err);
+        return;
+    }
     w->begun = true;
     hfd_exchange_flow(
         w->x,
         &(struct hfd_reply){.status = 200, .content_type = "text/event-stream", .uncached = true},
         on_flow, w);
+    send_piece(&w->waiter);
 }
 
 /* ---- waiting ---- */
@@ -307,7 +314,6 @@ static void on_read(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct h
     w->after = w->next;
     if (w->stream && !w->begun) {
         begin_stream(w);
-        send_piece(&w->waiter);
     } else if (w->count > 0 && w->stream) {
         send_piece(&w->waiter);
     } else if (w->count > 0) {

@@ -4,6 +4,8 @@ import http.client
 import json
 import random
 import re
+import socket
+import struct
 import threading
 import time
 import unittest
@@ -318,6 +320,44 @@ class Events(EventsCase):
         stream.close()
         poll.close()
         eventually(lambda: self.metric("hfd_event_watchers") == 0, "both are gone")
+
+    def raw(self, behind=b"", **options):
+        """A socket that has asked for a stream."""
+        sock = socket.socket()
+        self.addCleanup(sock.close)
+        for option, value in options.items():
+            sock.setsockopt(socket.SOL_SOCKET, getattr(socket, option), value)
+        sock.connect(("127.0.0.1", self.server.port))
+        sock.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n%s"
+                     % (EVENTS.encode(), behind))
+        return sock
+
+    def test_callers_that_reset(self):
+        """At any moment: while the request is read, its head is written, or it waits."""
+        for i in range(60):
+            sock = self.raw(SO_LINGER=struct.pack("ii", 1, 0))
+            if i % 3 == 0:
+                sock.recv(1)
+            elif i % 3 == 1:
+                time.sleep(random.random() / 1000)
+            sock.close()
+        eventually(lambda: self.metric("hfd_event_watchers") == 0, "all are gone")
+
+    def test_bytes_behind_the_request(self):
+        """They are dropped, and the last event arrives all the same."""
+        sock = self.raw(b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        seen = sock.recv(4096)
+        self.cluster()
+        while b"\ndata: " not in seen:
+            seen += sock.recv(4096)
+        self.assertEqual(seen.count(b"HTTP/1.1 "), 1, seen)
+        sock.sendall(b"x" * 100)
+        self.server.sigterm()
+        self.server.start()
+        while not seen.endswith(b"event: end\ndata: {}\n\n"):
+            more = sock.recv(4096)
+            self.assertTrue(more, seen)
+            seen += more
 
     def test_many_writers(self):
         """Eight writers, one reader by cursor and one stream: nothing is missed, in order."""

@@ -1,6 +1,7 @@
 """Callers and the network: Unix sockets, source networks, trusted proxies, idle connections."""
 import http.client
 import itertools
+import json
 import os
 import select
 import shutil
@@ -133,6 +134,23 @@ class Sockets(Local):
         self.assertGreaterEqual(got, 5400000, "the steady reader was cut off")
         eventually(lambda: [r for r in server.records() if r["msg"] == "slow reader cut off"],
                    "the reader that stands still is cut off")
+
+    def test_a_slow_watcher(self):
+        """A stream of events that is not read is cut off."""
+        server = self.start("--listen", "unix:" + self.path("main"), "--http-write-timeout", "1s")
+        watcher, sock = self.unix(), self.unix()
+        watcher.sendall(b"GET %s/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream"
+                        b"\r\n\r\n" % BASE.encode())
+        watcher.recv(1)
+        href = json.loads(self.create(sock, "watched").body)["href"]
+        for i in itertools.count():
+            body = '{"spec":{"f":%d}}' % i
+            r = exchange(sock, ("PATCH %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
+                                "%s" % (href, len(body), body)).encode())
+            self.assertEqual(r.status, 200)
+            if i % 100 == 99 and [r for r in server.records() if r["msg"] == "slow reader cut off"]:
+                break
+            self.assertLess(i, 50000)
 
     def read_steadily(self):
         """Reads a large answer for 4 s, four times the limit without progress, and its rest. Tells

@@ -31,10 +31,7 @@
 struct hfd_aging {
     unsigned magic;
     struct hfd_aging_config config;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop; /* under lock */
+    struct hfd_sleeper sleeper;
     /* Only its thread uses these. */
     bool failing, blind; /* the last look failed, at what is late or wrong, and the log says so */
     struct hfd_store_reader *reader;
@@ -143,23 +140,6 @@ static int64_t look_once(struct hfd_aging *aging)
     if (next_us >= now_us + PAUSE_US)
         return PAUSE_US;
     return next_us >= now_us ? next_us - now_us + 1 : 1;
-}
-
-/* Sleeps until the next look, or until the stop. @return whether to stop */
-static bool wait_for_next(struct hfd_aging *aging, int64_t pause_us)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + pause_us;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    bool stop;
-    int rc = 0;
-
-    pthread_mutex_lock(&aging->lock);
-    while (!aging->stop && rc == 0)
-        rc = pthread_cond_timedwait(&aging->wake, &aging->lock, &until);
-    stop = aging->stop;
-    pthread_mutex_unlock(&aging->lock);
-    return stop;
 }
 
 /* ---- what is wrong now ---- */
@@ -363,24 +343,15 @@ static void *run(void *arg)
     do {
         pause_us = look_once(aging);
         look_for_problems(aging);
-    } while (!wait_for_next(aging, pause_us));
+    } while (!hfd_sleeper_wait(&aging->sleeper, pause_us, NULL));
     hfd_store_reader_close(&aging->reader);
     return NULL;
-}
-
-static void aging_free(struct hfd_aging *aging)
-{
-    pthread_cond_destroy(&aging->wake);
-    pthread_mutex_destroy(&aging->lock);
-    aging->magic = 0;
-    free(aging);
 }
 
 hfd_rc hfd_aging_start(const struct hfd_aging_config *config, struct hfd_aging **out,
                        struct hfd_err *err)
 {
     struct hfd_aging *aging = calloc(1, sizeof(*aging));
-    pthread_condattr_t attr;
     hfd_rc rc;
 
     *out = NULL;
@@ -388,17 +359,13 @@ hfd_rc hfd_aging_start(const struct hfd_aging_config *config, struct hfd_aging *
         return hfd_fail_nomem(err, "start the timer");
     aging->magic = AGING_MAGIC;
     aging->config = *config;
-    pthread_mutex_init(&aging->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&aging->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    rc = hfd_thread_start(&(struct hfd_thread){"hfd-aging", "timer: thread", run, aging},
-                          &aging->thread, err);
+    aging->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
+    rc = hfd_sleeper_start(&aging->sleeper,
+                           &(struct hfd_thread){"hfd-aging", "timer: thread", run, aging}, err);
     if (rc == HFD_OK)
         *out = aging;
     else
-        aging_free(aging);
+        free(aging);
     return rc;
 }
 
@@ -409,11 +376,8 @@ void hfd_aging_stop(struct hfd_aging **out)
     if (aging == NULL)
         return;
     HFD_CHECK_OBJ(aging, AGING_MAGIC);
-    pthread_mutex_lock(&aging->lock);
-    aging->stop = true;
-    pthread_cond_signal(&aging->wake);
-    pthread_mutex_unlock(&aging->lock);
-    pthread_join(aging->thread, NULL);
-    aging_free(aging);
+    hfd_sleeper_stop(&aging->sleeper);
+    aging->magic = 0;
+    free(aging);
     *out = NULL;
 }

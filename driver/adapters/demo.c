@@ -43,11 +43,8 @@ struct hfd_demo {
     bool listed;          /* since it leads */
     struct waiting *items;
     size_t count, room;
-    bool failing; /* the failure was logged */
-    pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
-    pthread_cond_t wake;
-    bool stop, heard; /* heard: something has become due */
+    bool failing;               /* the failure was logged */
+    struct hfd_sleeper sleeper; /* rung when something has become due */
 };
 
 static const struct hfd_agg_report *report_of(const struct hfd_agg_reports *reports,
@@ -179,16 +176,6 @@ static hfd_rc write_batch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc;
 }
 
-static bool stopping(struct hfd_demo *demo)
-{
-    bool stop;
-
-    pthread_mutex_lock(&demo->lock);
-    stop = demo->stop;
-    pthread_mutex_unlock(&demo->lock);
-    return stop;
-}
-
 /*
  * Reports on the resources of a batch together. When that fails, it reports on each alone, so that
  * a damaged resource does not stop the others. It stays due.
@@ -200,7 +187,7 @@ static hfd_rc write_items(struct batch *all, struct hfd_err *err)
 
     if (rc == HFD_OK || !hfd_store_ok(store))
         return rc;
-    for (size_t i = 0; i < all->count && !stopping(all->demo); i++) {
+    for (size_t i = 0; i < all->count && !hfd_sleeper_is_stopped(&all->demo->sleeper); i++) {
         struct batch one = *all;
         struct hfd_err why;
 
@@ -294,7 +281,7 @@ int64_t hfd_demo_round(struct hfd_demo *demo)
         return INT64_MAX;
     rc = look(demo, &err);
     due = sort_due(demo, batch.mono_us);
-    for (size_t at = 0; at < due && !stopping(demo); at += BATCH_MAX) {
+    for (size_t at = 0; at < due && !hfd_sleeper_is_stopped(&demo->sleeper); at += BATCH_MAX) {
         batch.items = &demo->items[at];
         batch.count = due - at < BATCH_MAX ? due - at : BATCH_MAX;
         if (write_items(&batch, &one) != HFD_OK && rc == HFD_OK) {
@@ -316,7 +303,6 @@ hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
                     struct hfd_err *err)
 {
     struct hfd_demo *demo;
-    pthread_condattr_t attr;
 
     *out = NULL;
     if (config->total_us < 0 || config->total_us > TOTAL_MAX_US)
@@ -327,11 +313,7 @@ hfd_rc hfd_demo_new(const struct hfd_demo_config *config, struct hfd_demo **out,
     demo->magic = DEMO_MAGIC;
     demo->config = *config;
     demo->news = (struct hfd_news){.store = config->store, .pending = true};
-    pthread_mutex_init(&demo->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&demo->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    demo->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
     *out = demo;
     return HFD_OK;
 }
@@ -342,45 +324,12 @@ void hfd_demo_free(struct hfd_demo *demo)
         return;
     HFD_CHECK_OBJ(demo, DEMO_MAGIC);
     hfd_store_reader_close(&demo->news.reader);
-    pthread_cond_destroy(&demo->wake);
-    pthread_mutex_destroy(&demo->lock);
     free(demo->items);
     demo->magic = 0;
     free(demo);
 }
 
 /* ---- the thread ---- */
-
-/*
- * Waits for the given time, until something has become due, or until hfd_demo_stop.
- * @return whether to stop. A condition variable knows only the system's clock.
- */
-static bool wait_us(struct hfd_demo *demo, int64_t us)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + us;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    bool stop;
-    int rc = 0;
-
-    pthread_mutex_lock(&demo->lock);
-    while (!demo->stop && !demo->heard && rc == 0)
-        rc = pthread_cond_timedwait(&demo->wake, &demo->lock, &until);
-    stop = demo->stop;
-    demo->heard = false;
-    pthread_mutex_unlock(&demo->lock);
-    return stop;
-}
-
-static void on_bell(void *ctx)
-{
-    struct hfd_demo *demo = ctx;
-
-    pthread_mutex_lock(&demo->lock);
-    demo->heard = true;
-    pthread_cond_signal(&demo->wake);
-    pthread_mutex_unlock(&demo->lock);
-}
 
 static void *run_thread(void *arg)
 {
@@ -394,7 +343,8 @@ static void *run_thread(void *arg)
         left_us = next_us - hfd_clock_mono_us(demo->config.clock);
         if (left_us < WAIT_MIN_US)
             left_us = WAIT_MIN_US;
-    } while (!wait_us(demo, left_us < WAIT_MAX_US ? left_us : WAIT_MAX_US));
+    } while (
+        !hfd_sleeper_wait(&demo->sleeper, left_us < WAIT_MAX_US ? left_us : WAIT_MAX_US, NULL));
     hfd_store_reader_close(&demo->news.reader);
     return NULL;
 }
@@ -410,14 +360,15 @@ hfd_rc hfd_demo_start(const struct hfd_demo_config *config, struct hfd_demo **ou
         return rc;
     HFD_LOG(HFD_LOG_WARN, "demo adapters are on: they report success, but no cluster is made",
             HFD_LOG_INT("total_ms", config->total_us / 1000));
-    rc = hfd_thread_start(
-        &(struct hfd_thread){"hfd-demo", "demo adapters: thread", run_thread, demo}, &demo->thread,
+    rc = hfd_sleeper_start(
+        &demo->sleeper, &(struct hfd_thread){"hfd-demo", "demo adapters: thread", run_thread, demo},
         err);
     if (rc != HFD_OK) {
         hfd_demo_free(demo);
         *out = NULL;
     } else if (config->bell != NULL) {
-        demo->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = demo};
+        demo->listener =
+            (struct hfd_bell_listener){.hear = hfd_sleeper_ring, .ctx = &demo->sleeper};
         hfd_bell_listen(config->bell, &demo->listener);
     }
     return rc;
@@ -432,11 +383,7 @@ void hfd_demo_stop(struct hfd_demo **out)
     HFD_CHECK_OBJ(demo, DEMO_MAGIC);
     if (demo->config.bell != NULL)
         hfd_bell_unlisten(demo->config.bell, &demo->listener);
-    pthread_mutex_lock(&demo->lock);
-    demo->stop = true;
-    pthread_cond_signal(&demo->wake);
-    pthread_mutex_unlock(&demo->lock);
-    pthread_join(demo->thread, NULL);
+    hfd_sleeper_stop(&demo->sleeper);
     hfd_demo_free(demo);
     *out = NULL;
 }

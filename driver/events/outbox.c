@@ -34,11 +34,8 @@ struct hfd_outbox {
     struct hfd_outbox_parts parts;
     char name[NAME_MAX_BYTES + 1];
     struct hfd_sender sender;
-    pthread_t thread;
+    struct hfd_sleeper sleeper;
     struct hfd_bell_listener listener;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop, rung; /* under lock */
     /* Only its thread uses these. */
     struct hfd_store_reader *reader;
     struct hfd_hold hold;
@@ -454,23 +451,13 @@ static bool take_lead(struct hfd_outbox *o)
     return o->leads;
 }
 
-static bool is_stopped(struct hfd_outbox *o)
-{
-    bool stop;
-
-    pthread_mutex_lock(&o->lock);
-    stop = o->stop;
-    pthread_mutex_unlock(&o->lock);
-    return stop;
-}
-
 /* One round. @return how long to wait for the next */
 static int64_t round_once(struct hfd_outbox *o)
 {
     int64_t wait_us = LOOK_US;
     bool busy = false;
 
-    for (int i = 0; i < HFD_STREAMS && take_lead(o) && !is_stopped(o); i++) {
+    for (int i = 0; i < HFD_STREAMS && take_lead(o) && !hfd_sleeper_is_stopped(&o->sleeper); i++) {
         struct hfd_err err;
         int64_t left_us;
 
@@ -482,7 +469,7 @@ static int64_t round_once(struct hfd_outbox *o)
         wait_us = left_us < wait_us ? left_us : wait_us;
     }
     store_cursors(o, false);
-    if (o->leads && o->streams[HFD_STREAM_RECONCILE].on && !is_stopped(o) &&
+    if (o->leads && o->streams[HFD_STREAM_RECONCILE].on && !hfd_sleeper_is_stopped(&o->sleeper) &&
         o->streams[HFD_STREAM_RECONCILE].window.count == 0)
         send_repeats(o);
     else
@@ -493,30 +480,12 @@ static int64_t round_once(struct hfd_outbox *o)
     return busy || wait_us < 0 ? 0 : wait_us;
 }
 
-/* Sleeps until the next round, the bell, or the stop. @return whether to stop */
-static bool wait_for_next(struct hfd_outbox *o, int64_t wait_us)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + wait_us;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    bool stop;
-    int rc = 0;
-
-    pthread_mutex_lock(&o->lock);
-    while (!o->stop && !o->rung && rc == 0)
-        rc = pthread_cond_timedwait(&o->wake, &o->lock, &until);
-    o->rung = false;
-    stop = o->stop;
-    pthread_mutex_unlock(&o->lock);
-    return stop;
-}
-
 static void *run(void *arg)
 {
     struct hfd_outbox *o = arg;
 
     HFD_CHECK_OBJ(o, OUTBOX_MAGIC);
-    while (!wait_for_next(o, round_once(o)))
+    while (!hfd_sleeper_wait(&o->sleeper, round_once(o), NULL))
         continue;
     store_cursors(o, true);
     drop_windows(o);
@@ -524,21 +493,9 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void on_bell(void *ctx)
-{
-    struct hfd_outbox *o = ctx;
-
-    pthread_mutex_lock(&o->lock);
-    o->rung = true;
-    pthread_cond_signal(&o->wake);
-    pthread_mutex_unlock(&o->lock);
-}
-
 static void outbox_free(struct hfd_outbox *o)
 {
     o->sender.close(o->sender.ctx);
-    pthread_cond_destroy(&o->wake);
-    pthread_mutex_destroy(&o->lock);
     o->magic = 0;
     free(o);
 }
@@ -548,7 +505,6 @@ hfd_rc hfd_outbox_start(const struct hfd_outbox_parts *parts,
                         struct hfd_outbox **out, struct hfd_err *err)
 {
     struct hfd_outbox *o = calloc(1, sizeof(*o));
-    pthread_condattr_t attr;
     hfd_rc rc;
 
     *out = NULL;
@@ -564,16 +520,12 @@ hfd_rc hfd_outbox_start(const struct hfd_outbox_parts *parts,
     memcpy(o->name, target->name.p, target->name.len);
     for (int i = 0; i < HFD_STREAMS; i++)
         o->streams[i].on = target->streams[i];
-    o->listener = (struct hfd_bell_listener){.hear = on_bell, .ctx = o};
-    pthread_mutex_init(&o->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    o->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
+    o->listener = (struct hfd_bell_listener){.hear = hfd_sleeper_ring, .ctx = &o->sleeper};
     (void)take_lead(o); /* the present of a new target is before the first request */
     hfd_store_reader_close(&o->reader);
-    rc = hfd_thread_start(&(struct hfd_thread){"hfd-outbox", "target of events: thread", run, o},
-                          &o->thread, err);
+    rc = hfd_sleeper_start(
+        &o->sleeper, &(struct hfd_thread){"hfd-outbox", "target of events: thread", run, o}, err);
     if (rc != HFD_OK) {
         outbox_free(o);
         return rc;
@@ -592,11 +544,7 @@ void hfd_outbox_stop(struct hfd_outbox **outbox)
         return;
     HFD_CHECK_OBJ(o, OUTBOX_MAGIC);
     hfd_bell_unlisten(o->parts.bell, &o->listener);
-    pthread_mutex_lock(&o->lock);
-    o->stop = true;
-    pthread_cond_signal(&o->wake);
-    pthread_mutex_unlock(&o->lock);
-    pthread_join(o->thread, NULL);
+    hfd_sleeper_stop(&o->sleeper);
     outbox_free(o);
 }
 

@@ -64,12 +64,9 @@ struct hfd_repeats {
     unsigned magic;
     struct hfd_repeats_parts parts;
     _Atomic int64_t wanted_us; /* mono: of the last reader */
-    pthread_t thread;
-    bool started;
+    struct hfd_sleeper sleeper;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool stop;        /* under lock, as all down to `board` */
-    uint64_t written; /* notes so far */
+    uint64_t written; /* under lock, as the board: notes so far */
     struct note board[BOARD_ROWS];
     /* Only its thread uses these. */
     struct hfd_store_reader *reader;
@@ -315,29 +312,12 @@ static bool is_wanted(const struct hfd_repeats *r)
     return wanted_us != 0 && hfd_clock_mono_us(&hfd_clock_system) - wanted_us < WANTED_US;
 }
 
-/* Sleeps until the next look. @return whether to stop */
-static bool wait_for_next(struct hfd_repeats *r)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + LOOK_US;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    bool stop;
-    int rc = 0;
-
-    (void)pthread_mutex_lock(&r->lock);
-    while (!r->stop && rc == 0)
-        rc = pthread_cond_timedwait(&r->wake, &r->lock, &until);
-    stop = r->stop;
-    (void)pthread_mutex_unlock(&r->lock);
-    return stop;
-}
-
 static void *run(void *arg)
 {
     struct hfd_repeats *r = arg;
 
     HFD_CHECK_OBJ(r, REPEATS_MAGIC);
-    while (!wait_for_next(r)) {
+    while (!hfd_sleeper_wait(&r->sleeper, LOOK_US, NULL)) {
         if (is_wanted(r))
             look_once(r);
         else if (r->memory.capacity > 0)
@@ -350,17 +330,13 @@ static void *run(void *arg)
 struct hfd_repeats *hfd_repeats_new(void)
 {
     struct hfd_repeats *r = calloc(1, sizeof(*r));
-    pthread_condattr_t attr;
 
     if (r == NULL)
         return NULL;
     r->magic = REPEATS_MAGIC;
     forget_all(r);
     (void)pthread_mutex_init(&r->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&r->wake, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    r->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
     return r;
 }
 
@@ -369,11 +345,10 @@ void hfd_repeats_free(struct hfd_repeats *repeats)
     if (repeats == NULL)
         return;
     HFD_CHECK_OBJ(repeats, REPEATS_MAGIC);
-    HFD_ASSERT(!repeats->started);
+    HFD_ASSERT(!repeats->sleeper.started);
     forget_all(repeats);
     for (size_t i = 0; i < BOARD_ROWS; i++)
         free(repeats->board[i].texts);
-    (void)pthread_cond_destroy(&repeats->wake);
     (void)pthread_mutex_destroy(&repeats->lock);
     repeats->magic = 0;
     free(repeats);
@@ -382,29 +357,19 @@ void hfd_repeats_free(struct hfd_repeats *repeats)
 hfd_rc hfd_repeats_start(struct hfd_repeats *repeats, const struct hfd_repeats_parts *parts,
                          struct hfd_err *err)
 {
-    hfd_rc rc;
-
     if (repeats == NULL)
         return HFD_OK;
     HFD_CHECK_OBJ(repeats, REPEATS_MAGIC);
     repeats->parts = *parts;
-    rc = hfd_thread_start(
-        &(struct hfd_thread){"hfd-repeats", "repeats of events: thread", run, repeats},
-        &repeats->thread, err);
-    repeats->started = rc == HFD_OK;
-    return rc;
+    return hfd_sleeper_start(
+        &repeats->sleeper,
+        &(struct hfd_thread){"hfd-repeats", "repeats of events: thread", run, repeats}, err);
 }
 
 void hfd_repeats_stop(struct hfd_repeats *repeats)
 {
-    if (repeats == NULL || !repeats->started)
-        return;
-    (void)pthread_mutex_lock(&repeats->lock);
-    repeats->stop = true;
-    (void)pthread_cond_signal(&repeats->wake);
-    (void)pthread_mutex_unlock(&repeats->lock);
-    (void)pthread_join(repeats->thread, NULL);
-    repeats->started = false;
+    if (repeats != NULL)
+        hfd_sleeper_stop(&repeats->sleeper);
 }
 
 void hfd_repeats_want(struct hfd_repeats *repeats)

@@ -191,13 +191,11 @@ struct hfd_keeper {
     struct hfd_keeper_config config;
     char id[HFD_REPLICA_ID_LEN + 1], name[NAME_MAX_BYTES];
     struct hfd_db_clock db_clock;
-    pthread_t thread;
+    struct hfd_sleeper sleeper;
     struct hfd_wake *wakes;          /* NULL = none */
     struct hfd_store_reader *reader; /* the thread's, or the one of the beats */
 
     pthread_mutex_t lock; /* of the rest */
-    pthread_cond_t wake;
-    bool stop;
     char key_ids[KEY_IDS_MAX];
     struct hfd_hold hold; /* valid until until_us */
     int64_t until_us;     /* monotonic */
@@ -458,8 +456,6 @@ hfd_rc hfd_keeper_beat(struct hfd_keeper *k, struct hfd_err *err)
     return rc;
 }
 
-static bool wait_us(struct hfd_keeper *k, int64_t us);
-
 int64_t hfd_keeper_wait_us(struct hfd_keeper *k)
 {
     const int64_t now_us = hfd_clock_wall_us(&k->db_clock.clock);
@@ -621,7 +617,6 @@ hfd_rc hfd_keeper_new(const struct hfd_keeper_config *config, struct hfd_keeper 
                       struct hfd_err *err)
 {
     struct hfd_keeper *k = calloc(1, sizeof(*k));
-    pthread_condattr_t attr;
 
     *out = NULL;
     if (k == NULL)
@@ -636,10 +631,7 @@ hfd_rc hfd_keeper_new(const struct hfd_keeper_config *config, struct hfd_keeper 
     (void)snprintf(k->name, sizeof(k->name), "%s", config->name);
     hfd_db_clock_init(&k->db_clock, config->clock);
     (void)pthread_mutex_init(&k->lock, NULL);
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&k->wake, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    k->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
     *out = k;
     return HFD_OK;
 }
@@ -651,27 +643,9 @@ void hfd_keeper_free(struct hfd_keeper *k)
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
     hfd_wake_stop(&k->wakes);
     hfd_store_reader_close(&k->reader);
-    (void)pthread_cond_destroy(&k->wake);
     (void)pthread_mutex_destroy(&k->lock);
     k->magic = 0;
     free(k);
-}
-
-/* Sleeps. A condition variable knows only the system's clock. @return whether to stop */
-static bool wait_us(struct hfd_keeper *k, int64_t us)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + us;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    bool stop;
-    int rc = 0;
-
-    (void)pthread_mutex_lock(&k->lock);
-    while (!k->stop && rc == 0)
-        rc = pthread_cond_timedwait(&k->wake, &k->lock, &until);
-    stop = k->stop;
-    (void)pthread_mutex_unlock(&k->lock);
-    return stop;
 }
 
 static void *run(void *arg)
@@ -679,7 +653,7 @@ static void *run(void *arg)
     struct hfd_keeper *k = arg;
 
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
-    while (!k->shut_out && !wait_us(k, hfd_keeper_wait_us(k))) {
+    while (!k->shut_out && !hfd_sleeper_wait(&k->sleeper, hfd_keeper_wait_us(k), NULL)) {
         struct hfd_err err;
 
         (void)!hfd_keeper_beat(k, &err); /* it logs a failure */
@@ -704,8 +678,8 @@ hfd_rc hfd_keeper_start(const struct hfd_keeper_config *config, struct hfd_keepe
     if (rc == HFD_OK && !config->alone)
         rc = hfd_wake_start(&(struct hfd_wake_config){config->store, on_heard, k}, &k->wakes, err);
     if (rc == HFD_OK)
-        rc = hfd_thread_start(&(struct hfd_thread){"hfd-replica", "thread of the lease", run, k},
-                              &k->thread, err);
+        rc = hfd_sleeper_start(
+            &k->sleeper, &(struct hfd_thread){"hfd-replica", "thread of the lease", run, k}, err);
     if (rc == HFD_OK)
         *out = k;
     else
@@ -720,11 +694,7 @@ void hfd_keeper_stop(struct hfd_keeper **out)
     if (k == NULL)
         return;
     HFD_CHECK_OBJ(k, KEEPER_MAGIC);
-    (void)pthread_mutex_lock(&k->lock);
-    k->stop = true;
-    (void)pthread_cond_signal(&k->wake);
-    (void)pthread_mutex_unlock(&k->lock);
-    (void)pthread_join(k->thread, NULL);
+    hfd_sleeper_stop(&k->sleeper);
     if (!k->shut_out) /* its rows are those of the newer programs now */
         hfd_keeper_leave(k);
     hfd_keeper_free(k);

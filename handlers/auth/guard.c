@@ -6,7 +6,6 @@
 #include "driver/base/file.h"
 #include "driver/base/log.h"
 #include "driver/base/slice.h"
-#include "driver/base/thread.h"
 #include "driver/base/url.h"
 #include "driver/core/driver.h"
 #include "handlers/auth/decide.h"
@@ -217,23 +216,6 @@ static void look(struct hfd_guard *guard, bool forced)
     look_at_usable(guard);
 }
 
-/* Sleeps until the next look, or until it is asked for. @return true to stop */
-static bool wait_for_next(struct hfd_guard *guard, bool *forced)
-{
-    const int64_t until_us = hfd_clock_mono_us(&hfd_clock_system) + PAUSE_US;
-    const struct timespec until = {.tv_sec = (time_t)(until_us / HFD_US_PER_S),
-                                   .tv_nsec = (long)(until_us % HFD_US_PER_S) * 1000};
-    int rc = 0;
-
-    pthread_mutex_lock(&guard->lock);
-    while (!atomic_load(&guard->stop) && !guard->look && rc == 0)
-        rc = pthread_cond_timedwait(&guard->wake, &guard->lock, &until);
-    *forced = guard->look;
-    guard->look = false;
-    pthread_mutex_unlock(&guard->lock);
-    return atomic_load(&guard->stop);
-}
-
 /* Waits for the disk of this machine only: what it decides must not be late. */
 static void *run_looks(void *arg)
 {
@@ -242,7 +224,7 @@ static void *run_looks(void *arg)
 
     do
         look(guard, forced);
-    while (!wait_for_next(guard, &forced));
+    while (!hfd_sleeper_wait(&guard->looks, PAUSE_US, &forced));
     return NULL;
 }
 
@@ -266,10 +248,7 @@ static void *run_waits(void *arg)
 
 void hfd_guard_look(struct hfd_guard *guard)
 {
-    pthread_mutex_lock(&guard->lock);
-    guard->look = true;
-    pthread_cond_signal(&guard->wake);
-    pthread_mutex_unlock(&guard->lock);
+    hfd_sleeper_ring(&guard->looks);
 }
 
 /* ---- the token of this run ---- */
@@ -301,23 +280,24 @@ static hfd_rc make_local(struct hfd_guard *guard, const char *path, struct hfd_e
 hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store, const char *local_file,
                        struct hfd_err *err)
 {
-    const struct hfd_thread threads[] = {{"hfd-guard", "guard: thread", run_looks, guard},
-                                         {"hfd-guard-waits", "guard: thread", run_waits, guard}};
     hfd_rc rc = hfd_signers_prepare(guard->signers, err);
 
-    HFD_ASSERT(guard->threads == 0);
+    HFD_ASSERT(!guard->looks.started);
     if (rc == HFD_OK && local_file[0] != '\0')
         rc = make_local(guard, local_file, err);
     guard_install_trust(guard, hfd_signers_look(guard->signers));
     guard->store = store;
-    guard->look = false;
     guard->started = true;
     atomic_store(&guard->stop, false);
     atomic_store(&guard->wants_uses, true);
-    for (size_t i = 0; rc == HFD_OK && i < sizeof(threads) / sizeof(threads[0]); i++) {
-        rc = hfd_thread_start(&threads[i], &guard->thread[i], err);
-        guard->threads += rc == HFD_OK;
-    }
+    if (rc == HFD_OK)
+        rc = hfd_sleeper_start(&guard->looks,
+                               &(struct hfd_thread){"hfd-guard", "guard: thread", run_looks, guard},
+                               err);
+    if (rc == HFD_OK)
+        rc = hfd_sleeper_start(
+            &guard->waits,
+            &(struct hfd_thread){"hfd-guard-waits", "guard: thread", run_waits, guard}, err);
     if (rc != HFD_OK)
         hfd_guard_stop(guard);
     return rc;
@@ -325,15 +305,11 @@ hfd_rc hfd_guard_start(struct hfd_guard *guard, struct hfd_store *store, const c
 
 void hfd_guard_stop(struct hfd_guard *guard)
 {
-    if (guard->threads > 0) {
-        pthread_mutex_lock(&guard->lock);
-        atomic_store(&guard->stop, true);
-        pthread_cond_signal(&guard->wake);
-        pthread_mutex_unlock(&guard->lock);
+    atomic_store(&guard->stop, true);
+    if (guard->looks.started)
         hfd_signers_wake(guard->signers);
-    }
-    for (; guard->threads > 0; guard->threads--)
-        pthread_join(guard->thread[guard->threads - 1], NULL);
+    hfd_sleeper_stop(&guard->waits);
+    hfd_sleeper_stop(&guard->looks);
     guard->started = false;
     if (guard->local_file != NULL)
         (void)unlink(guard->local_file);
@@ -560,7 +536,6 @@ hfd_rc hfd_guard_open(const struct hfd_guard_config *config, struct hfd_guard **
                       struct hfd_err *err)
 {
     struct hfd_guard *guard = calloc(1, sizeof(*guard));
-    pthread_condattr_t attr;
     hfd_rc rc;
 
     *out = NULL;
@@ -570,10 +545,7 @@ hfd_rc hfd_guard_open(const struct hfd_guard_config *config, struct hfd_guard **
     guard->usable = true;
     pthread_mutex_init(&guard->lock, NULL);
     hfd_failures_init(&guard->failures);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&guard->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    guard->looks = guard->waits = (struct hfd_sleeper)HFD_SLEEPER_INIT;
     rc = hfd_signers_open(&config->signers, &guard->signers, err);
     if (rc == HFD_OK) {
         atomic_store(&guard->on, hfd_signers_any(guard->signers));
@@ -591,11 +563,10 @@ void hfd_guard_free(struct hfd_guard *guard)
 {
     if (guard == NULL)
         return;
-    HFD_ASSERT(guard->threads == 0);
+    HFD_ASSERT(!guard->looks.started);
     hfd_keyset_unref(guard->set);
     hfd_trust_unref(guard->trust);
     hfd_signers_free(guard->signers);
-    pthread_cond_destroy(&guard->wake);
     hfd_failures_fini(&guard->failures);
     pthread_mutex_destroy(&guard->lock);
     free(guard);

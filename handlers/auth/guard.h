@@ -16,6 +16,7 @@
 
 #include "driver/base/clock.h"
 #include "driver/base/slice.h"
+#include "driver/base/thread.h"
 #include "handlers/auth/decide.h"
 #include "handlers/auth/token.h"
 #include "handlers/auth/trust.h"
@@ -145,11 +146,9 @@ struct hfd_guard {
     atomic_bool on;
     atomic_uint version; /* of set */
     pthread_mutex_t lock;
-    pthread_cond_t wake;
     struct hfd_keyset *set;  /* under lock, with the last uses of its rows */
     struct hfd_trust *trust; /* under lock */
-    bool look;               /* under lock: asked of the thread that looks */
-    atomic_bool stop;        /* asked of both threads */
+    atomic_bool stop;        /* asked of the thread that waits */
 
     struct hfd_failures failures;
     atomic_bool wants_keys; /* a token named a new key of a known issuer */
@@ -161,9 +160,8 @@ struct hfd_guard {
 
     struct hfd_store *store;
     struct hfd_signers *signers;
-    bool started;     /* set before the threads begin */
-    unsigned threads; /* how many run: the one that looks, then the one that waits for others */
-    pthread_t thread[2];
+    bool started;                    /* set before the threads begin */
+    struct hfd_sleeper looks, waits; /* the threads: one looks, the other one waits for others */
 
     /* For the thread that looks, and for start-up: */
     struct stat file; /* of the tokens file when it was read; zeroed = there was none */

@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static hfd_rc push(struct hfd_serve_keys *k, struct hfd_keyring *ring, const struct stat *file,
                    struct hfd_err *err)
@@ -237,14 +236,11 @@ void hfd_serve_keys_name(const struct hfd_keyring *ring, char out[HFD_SERVE_KEY_
 
 struct hfd_serve_reseal {
     struct hfd_serve_reseal_parts parts;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool wanted, news; /* under the lock; news: another replica may lead */
-    int64_t due_us;    /* mono; of the thread, as the rest */
-    bool failing;      /* the last work failed, and the log says so */
-    int64_t epoch;     /* of the lease, when it worked last; NONE = it did not */
-    atomic_bool stop;
+    struct hfd_sleeper sleeper; /* rung when it is wanted, and when another replica may lead */
+    atomic_bool wanted, stop;
+    int64_t due_us; /* mono; of the thread, as the rest */
+    bool failing;   /* the last work failed, and the log says so */
+    int64_t epoch;  /* of the lease, when it worked last; NONE = it did not */
 };
 
 /* Counts what needs each key of the ring. */
@@ -307,25 +303,6 @@ static void work(struct hfd_serve_reseal *r)
     note_failure(r, rc, &err);
 }
 
-/*
- * Waits for news, or for the next time.
- * @param wanted  it is to work whatever it did before
- * @return false: the thread is to end
- */
-static bool wait_for_news(struct hfd_serve_reseal *r, bool *wanted)
-{
-    const struct timespec until = {.tv_sec = r->due_us / HFD_US_PER_S};
-    int rc = 0;
-
-    pthread_mutex_lock(&r->lock);
-    while (!r->wanted && !r->news && !atomic_load(&r->stop) && rc == 0)
-        rc = pthread_cond_timedwait(&r->changed, &r->lock, &until);
-    *wanted = r->wanted || rc != 0;
-    r->wanted = r->news = false;
-    pthread_mutex_unlock(&r->lock);
-    return !atomic_load(&r->stop);
-}
-
 /* Works if this replica leads, and is wanted to or has just taken it over. */
 static void look(struct hfd_serve_reseal *r, bool wanted)
 {
@@ -345,66 +322,40 @@ static void look(struct hfd_serve_reseal *r, bool wanted)
 static void *reseal_main(void *arg)
 {
     struct hfd_serve_reseal *r = arg;
+    bool rung;
 
-    bool wanted;
-
-    while (wait_for_news(r, &wanted))
-        look(r, wanted);
+    while (!hfd_sleeper_wait(&r->sleeper, r->due_us - hfd_clock_mono_us(&hfd_clock_system), &rung))
+        look(r, atomic_exchange(&r->wanted, false) || !rung);
     return NULL;
-}
-
-static void on_news(void *ctx)
-{
-    struct hfd_serve_reseal *r = ctx;
-
-    pthread_mutex_lock(&r->lock);
-    r->news = true;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
 }
 
 hfd_rc hfd_serve_reseal_start(const struct hfd_serve_reseal_parts *parts,
                               struct hfd_serve_reseal **out, struct hfd_err *err)
 {
     struct hfd_serve_reseal *r = calloc(1, sizeof(*r));
-    pthread_condattr_t clock;
     hfd_rc rc;
 
     *out = NULL;
     if (r == NULL)
         return hfd_fail_nomem(err, "start the server");
     r->parts = *parts;
-    r->wanted = true;
-    (void)pthread_mutex_init(&r->lock, NULL);
-    (void)pthread_condattr_init(&clock);
-    (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&r->changed, &clock);
-    (void)pthread_condattr_destroy(&clock);
-    rc = hfd_thread_start(
-        &(struct hfd_thread){"hfd-reseal", "thread for sealing again", reseal_main, r}, &r->thread,
+    r->sleeper = (struct hfd_sleeper)HFD_SLEEPER_INIT;
+    rc = hfd_sleeper_start(
+        &r->sleeper, &(struct hfd_thread){"hfd-reseal", "thread for sealing again", reseal_main, r},
         err);
     if (rc != HFD_OK) {
         free(r);
         return rc;
     }
-    hfd_keeper_listen(parts->keeper, on_news, r);
+    hfd_keeper_listen(parts->keeper, hfd_sleeper_ring, &r->sleeper);
     *out = r;
     return HFD_OK;
 }
 
-static void signal_thread(struct hfd_serve_reseal *r, bool stop)
-{
-    pthread_mutex_lock(&r->lock);
-    r->wanted = true;
-    if (stop)
-        atomic_store(&r->stop, true);
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-}
-
 void hfd_serve_reseal_wake(struct hfd_serve_reseal *r)
 {
-    signal_thread(r, false);
+    atomic_store(&r->wanted, true);
+    hfd_sleeper_ring(&r->sleeper);
 }
 
 void hfd_serve_reseal_stop(struct hfd_serve_reseal **rp)
@@ -414,10 +365,8 @@ void hfd_serve_reseal_stop(struct hfd_serve_reseal **rp)
     *rp = NULL;
     if (r == NULL)
         return;
-    hfd_keeper_unlisten(r->parts.keeper, r);
-    signal_thread(r, true);
-    (void)pthread_join(r->thread, NULL);
-    (void)pthread_cond_destroy(&r->changed);
-    (void)pthread_mutex_destroy(&r->lock);
+    hfd_keeper_unlisten(r->parts.keeper, &r->sleeper);
+    atomic_store(&r->stop, true);
+    hfd_sleeper_stop(&r->sleeper);
     free(r);
 }

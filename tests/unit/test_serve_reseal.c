@@ -7,6 +7,7 @@
 
 #include "driver/base/base.h"
 #include "driver/base/log.h"
+#include "driver/base/thread.h"
 #include "driver/core/keyring.h"
 #include "driver/core/ring_check.h"
 #include "driver/replica/keeper_int.h"
@@ -15,7 +16,6 @@
 #include "tests/lib/place.h"
 #include "tests/lib/world.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -74,16 +74,13 @@ hfd_rc __wrap_hfd_reseal_all(struct hfd_reseal *r, struct hfd_err *err)
     return hfd_fail(err, HFD_AWAY, "of the test");
 }
 
-int __real_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t);
+bool __real_hfd_sleeper_wait(struct hfd_sleeper *s, int64_t us, bool *rung);
+bool __wrap_hfd_sleeper_wait(struct hfd_sleeper *s, int64_t us, bool *rung);
 
 /* A minute is over at once, and ten are not. */
-int __wrap_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+bool __wrap_hfd_sleeper_wait(struct hfd_sleeper *s, int64_t us, bool *rung)
 {
-    const int64_t left_us = t->tv_sec * HFD_US_PER_S - hfd_clock_mono_us(&hfd_clock_system);
-
-    return left_us > 0 && left_us <= 60 * HFD_US_PER_S ? ETIMEDOUT
-                                                       : __real_pthread_cond_timedwait(c, m, t);
+    return __real_hfd_sleeper_wait(s, us <= 60 * HFD_US_PER_S ? 0 : us, rung);
 }
 
 /*

@@ -72,6 +72,16 @@ static inline bool hfd_is_alnum(char c)
 int hfd_hex_value(char c);
 /** The slice without leading and trailing spaces and tabs. */
 hfd_slice hfd_slice_trim(hfd_slice s);
+/** Copies s to a place that has room for it, which moves behind it. @return the copy */
+static inline hfd_slice hfd_slice_put(char **at, hfd_slice s)
+{
+    const hfd_slice copy = {*at, s.len};
+
+    if (s.len > 0)
+        memcpy(*at, s.p, s.len);
+    *at += s.len;
+    return copy;
+}
 
 #define HFD_HASH_START UINT64_C(14695981039346656037)
 /**

@@ -77,18 +77,10 @@ struct hfd_repeats {
     bool blind;                        /* the store cannot be read, and the log says so */
 };
 
-static uint64_t hash_on(uint64_t h, const void *bytes, size_t len)
-{
-    const unsigned char *p = bytes;
-
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
+/* 0 is a free slot. */
 static uint64_t hash_of(hfd_slice text)
 {
-    const uint64_t h = hash_on(UINT64_C(0xcbf29ce484222325), text.p, text.len);
+    const uint64_t h = hfd_slice_hash(HFD_HASH_START, text);
 
     return h != 0 ? h : 1;
 }
@@ -140,16 +132,6 @@ static void forget_all(struct hfd_repeats *r)
 
 /* ---- the board ---- */
 
-static hfd_slice copy_text(char **at, hfd_slice text)
-{
-    const hfd_slice copy = {*at, text.len};
-
-    if (text.len > 0)
-        memcpy(*at, text.p, text.len);
-    *at += text.len;
-    return copy;
-}
-
 static bool put_on_board(struct hfd_repeats *r, const struct hfd_fleet_row *row, int64_t now_us)
 {
     char *texts = malloc(row->id.len + row->owner_id.len + row->labels.len + row->trace.len + 1),
@@ -162,13 +144,13 @@ static bool put_on_board(struct hfd_repeats *r, const struct hfd_fleet_row *row,
     free(note->texts);
     *note = (struct note){.texts = texts,
                           .row = {.seq = row->due_seq,
-                                  .id = copy_text(&at, row->id),
+                                  .id = hfd_slice_put(&at, row->id),
                                   .kind = row->kind,
-                                  .owner_id = copy_text(&at, row->owner_id),
+                                  .owner_id = hfd_slice_put(&at, row->owner_id),
                                   .generation = row->generation,
-                                  .labels = copy_text(&at, row->labels),
+                                  .labels = hfd_slice_put(&at, row->labels),
                                   .at_us = now_us,
-                                  .trace = copy_text(&at, row->trace)}};
+                                  .trace = hfd_slice_put(&at, row->trace)}};
     r->written++;
     (void)pthread_mutex_unlock(&r->lock);
     return true;
@@ -209,7 +191,6 @@ hfd_rc hfd_repeats_read(struct hfd_repeats *repeats, uint64_t *place, struct hfd
 
 /* One page of a walk. */
 struct page {
-    struct hfd_repeats *repeats;
     const struct hfd_pending_query *query;
     struct hfd_arena mem;
     struct hfd_fleet_list list;
@@ -225,10 +206,10 @@ static hfd_rc txn_page(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 
 static struct hfd_repeat_look look_of(const struct hfd_fleet_row *row, int64_t now_us)
 {
-    uint64_t state = hash_of(row->conditions);
+    const int64_t stamps[] = {row->due_seq, row->ready_seen_us};
+    const uint64_t state =
+        hfd_slice_hash(hash_of(row->conditions), (hfd_slice){(const char *)stamps, sizeof(stamps)});
 
-    state = hash_on(state, &row->due_seq, sizeof(row->due_seq));
-    state = hash_on(state, &row->ready_seen_us, sizeof(row->ready_seen_us));
     return (struct hfd_repeat_look){
         .state = state,
         .reconciled = row->pending_us == 0 && row->ready,
@@ -262,7 +243,7 @@ static bool visit(struct hfd_repeats *r, const struct hfd_fleet_row *row, int64_
 static hfd_rc walk_on(struct hfd_repeats *r, struct hfd_pending_query *query, struct hfd_err *err)
 {
     const int64_t now_us = hfd_clock_wall_us(r->parts.clock);
-    struct page p = {.repeats = r, .query = query};
+    struct page p = {.query = query};
     size_t seen = 0;
     hfd_rc rc = HFD_OK;
 

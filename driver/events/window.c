@@ -29,16 +29,6 @@ static void take_away(struct hfd_window *w, size_t at)
     memmove(&w->items[at], &w->items[at + 1], (w->count - at) * sizeof(w->items[0]));
 }
 
-static hfd_slice put(char **at, hfd_slice text)
-{
-    const hfd_slice copy = {*at, text.len};
-
-    if (text.len > 0)
-        memcpy(*at, text.p, text.len);
-    *at += text.len;
-    return copy;
-}
-
 static hfd_rc copy_event(const struct hfd_outgoing *event, struct hfd_pending *out,
                          struct hfd_err *err)
 {
@@ -48,9 +38,9 @@ static hfd_rc copy_event(const struct hfd_outgoing *event, struct hfd_pending *o
         return hfd_fail_nomem(err, "keep an event");
     out->mem = at;
     out->event = *event;
-    out->event.id = put(&at, event->id);
-    out->event.subject = put(&at, event->subject);
-    out->event.body = put(&at, event->body);
+    out->event.id = hfd_slice_put(&at, event->id);
+    out->event.subject = hfd_slice_put(&at, event->subject);
+    out->event.body = hfd_slice_put(&at, event->body);
     return HFD_OK;
 }
 

@@ -14,10 +14,8 @@
 static atomic_uint *places_of(const struct hfd_exchange *x)
 {
     const hfd_slice name = hfd_exchange_caller(x);
-    uint32_t hash = 2166136261u;
+    const uint64_t hash = hfd_slice_hash(HFD_HASH_START, name);
 
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ (unsigned char)name.p[i]) * 16777619u;
     return name.len > 0 ? &x->loop->server->watchers_by[hash % HFD_WATCHERS_BY] : NULL;
 }
 

@@ -370,35 +370,34 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? format_page(&room->news, &room->mem, err) : rc;
 }
 
-/* Gives a watcher its share of the news. */
-static void tell(struct watcher *w, const struct news *news)
+/* Gives a watcher its share of the news. Its cursor stays with those that are repeated. */
+static void tell(struct watcher *w, const struct news *news, bool repeated)
 {
     const struct hfd_due_page *page = &news->page;
-    int64_t after = page->last;
+    int64_t after = repeated ? w->after : page->last;
     struct hfd_buf *b = NULL;
 
     w->count = 0;
     for (size_t i = 0; i < page->count && w->count < w->size; i++) {
         const struct hfd_due_row *row = &page->rows[i];
 
-        if (row->seq <= w->after || !hfd_event_passes(&w->filter, row))
+        if ((!repeated && row->seq <= w->after) || !hfd_event_passes(&w->filter, row))
             continue;
         if (b == NULL)
             b = new_body(w);
-        add_item(w, b, row->seq, news->documents[i]);
-        if (++w->count == w->size)
+        add_item(w, b, repeated ? w->after : row->seq, news->documents[i]);
+        if (++w->count == w->size && !repeated)
             after = row->seq;
     }
     if (after > w->after)
         w->after = after;
-    if (w->count == 0)
-        return;
-    hfd_waiter_go_on(&w->waiter, w->stream ? send_piece : answer);
+    if (w->count > 0)
+        hfd_waiter_go_on(&w->waiter, w->stream ? send_piece : answer);
 }
 
 static bool is_watcher(struct hfd_waiter *waiter);
 
-static void tell_all(struct hfd_watch_room *room)
+static void tell_all(struct hfd_watch_room *room, const struct news *news, bool repeated)
 {
     h2o_linklist_t *const all = &room->loop->waiters.list, *at, *next;
 
@@ -407,34 +406,15 @@ static void tell_all(struct hfd_watch_room *room)
         struct watcher *w = watcher_of(waiter);
 
         next = at->next;
-        if (is_watcher(waiter) && !w->behind && w->after >= room->from)
-            tell(w, &room->news);
+        if (is_watcher(waiter) && !w->behind && (repeated || w->after >= room->from))
+            tell(w, news, repeated);
     }
-}
-
-/* Gives a watcher its share of repeated events. Its cursor stays. */
-static void tell_repeats(struct watcher *w, const struct news *news)
-{
-    struct hfd_buf *b = NULL;
-
-    w->count = 0;
-    for (size_t i = 0; i < news->page.count && w->count < w->size; i++) {
-        if (!hfd_event_passes(&w->filter, &news->page.rows[i]))
-            continue;
-        if (b == NULL)
-            b = new_body(w);
-        add_item(w, b, w->after, news->documents[i]);
-        w->count++;
-    }
-    if (w->count > 0)
-        hfd_waiter_go_on(&w->waiter, w->stream ? send_piece : answer);
 }
 
 /* Gives watchers what is repeated since the last sweep. */
 static void repeat_all(struct hfd_watch_room *room)
 {
     struct hfd_repeats *repeats = room->loop->server->app->repeats;
-    h2o_linklist_t *const all = &room->loop->waiters.list, *at, *next;
     struct news news = {.documents = NULL};
     struct hfd_arena mem;
     struct hfd_err err;
@@ -442,15 +422,8 @@ static void repeat_all(struct hfd_watch_room *room)
     hfd_repeats_want(repeats);
     hfd_arena_init(&mem, READ_MAX_BYTES);
     if (hfd_repeats_read(repeats, &room->repeated, &mem, &news.page, &err) == HFD_OK &&
-        news.page.count > 0 && format_page(&news, &mem, &err) == HFD_OK) {
-        for (at = all->next; at != all; at = next) {
-            struct hfd_waiter *waiter = HFD_CONTAINER_OF(at, struct hfd_waiter, link);
-
-            next = at->next;
-            if (is_watcher(waiter) && !watcher_of(waiter)->behind)
-                tell_repeats(watcher_of(waiter), &news);
-        }
-    }
+        news.page.count > 0 && format_page(&news, &mem, &err) == HFD_OK)
+        tell_all(room, &news, true);
     hfd_arena_fini(&mem);
 }
 
@@ -467,7 +440,7 @@ static void on_looked(h2o_multithread_receiver_t *receiver, h2o_linklist_t *mess
                 HFD_LOG_CSTR("reason", room->job.err.msg));
         return;
     }
-    tell_all(room);
+    tell_all(room, &room->news, false);
     if (room->news.page.last > room->to)
         room->to = room->news.page.last;
     if (room->news.page.count == PAGE_ROWS)

@@ -115,7 +115,7 @@ bool hfd_access_check(struct hfd_exchange *x, enum hfd_need need)
 /* The main listener takes tokens only, no passwords. */
 bool hfd_access_keep(struct hfd_exchange *x)
 {
-    hfd_slice secret = hfd_exchange_path_token(x), header;
+    hfd_slice secret = x->path_token, header;
 
     if (secret.len == 0 && hfd_exchange_header(x, "authorization", &header, NULL) == HFD_OK)
         (void)hfd_credential_read(header, NULL, &secret);

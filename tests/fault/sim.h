@@ -37,8 +37,8 @@
  * - A8: A DELETE with the cookie of an ended life may be 204 beside a new life: it changes nothing.
  * - D1: The timer fails each creation and update whose deadline has passed, with RES-105. It
  * changes nothing else, and names the next deadline (T).
- * - W1: A ready resource tells a field as drifted if and only if it differs from the last accepted
- *   order, and each nodepool that strangers made in its cluster. Not of a restored one.
+ * - W1: A ready resource tells the fields that differ from the last accepted order, and no others.
+ *   It tells each nodepool that strangers made in its cluster. A restored one is left out.
  * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between
  *   two transactions nothing changes.
  * - H2: A resource becomes ready when all its parts are Ready at the generation that was written,

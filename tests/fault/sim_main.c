@@ -97,6 +97,17 @@ static uint64_t run(uint64_t seed, unsigned steps, bool verbose, unsigned *crash
     return trace;
 }
 
+/* @return whether the runs met all that drift can be */
+static bool drift_met(void)
+{
+    const struct sim_tally *t = &sim_tally;
+
+    (void)printf("changes of specs by strangers %u; seen after a commit: drifted fields %u, "
+                 "resources with several %u, nodepools that no order has %u; repairs %u\n",
+                 t->patches, t->drifted, t->several, t->aliens, t->repairs);
+    return t->patches && t->drifted && t->several && t->aliens && t->repairs;
+}
+
 /* @return whether enough runs met all that can happen */
 static bool all_met(void)
 {
@@ -147,10 +158,7 @@ static bool all_met(void)
                  "new keys %u, new settings %u, deadlines seen by the timer %u\n",
                  t->power_cuts, t->broken, t->unknown_kept, t->forged, t->strangers, t->keys,
                  t->settings, t->timed_out);
-    (void)printf("changes of specs by strangers %u; seen after a commit: drifted fields %u, "
-                 "resources with several %u, nodepools that no order has %u; repairs %u\n",
-                 t->patches, t->drifted, t->several, t->aliens, t->repairs);
-    return all && t->patches && t->drifted && t->several && t->aliens && t->repairs;
+    return drift_met() && (all || changes);
 }
 
 static void on_abort(int number)

@@ -495,7 +495,7 @@ void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j)
 
 /* ---- answers ---- */
 
-static unsigned allowed_put(enum hfd_state state, bool same)
+static unsigned allowed_put(enum hfd_state state, bool same, bool drifted)
 {
     switch (state) {
     case HFD_STATE_CREATING:
@@ -505,7 +505,9 @@ static unsigned allowed_put(enum hfd_state state, bool same)
     case HFD_STATE_UPDATING:
         return same ? 1u << HFD_ANSWER_HINT : 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_OUTPUT;
     case HFD_STATE_READY:
-        return same ? 1u << HFD_ANSWER_OUTPUT : 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_OUTPUT;
+        if (same)
+            return drifted ? 1u << HFD_ANSWER_HINT : 1u << HFD_ANSWER_OUTPUT;
+        break;
     case HFD_STATE_ABSENT:
     case HFD_STATE_FAILED:
     case HFD_STATE_COUNT:
@@ -521,11 +523,9 @@ static unsigned allowed(const struct sim_res *found, enum sim_what what, int bod
     const bool overdue = state == HFD_STATE_DELETING && now_us >= found->deadline_us;
 
     if (what == SIM_PUT && found->restored) /* the same or not: what is known of it may be old */
-        return allowed_put(state, true) | allowed_put(state, false);
-    if (what == SIM_PUT && state == HFD_STATE_READY && body == found->body && found->mendable)
-        return 1u << HFD_ANSWER_HINT;
+        return allowed_put(state, true, found->mendable) | allowed_put(state, false, false);
     if (what == SIM_PUT)
-        return allowed_put(state, body == found->body);
+        return allowed_put(state, body == found->body, found->mendable);
     if (what == SIM_DELETE) /* 204 where nothing is left, at once too; 202 without a row where a
                                cookie knows of more */
         return 1u << HFD_ANSWER_HINT | 1u << HFD_ANSWER_ABSENT;
@@ -1070,35 +1070,40 @@ void sim_rules_strange(struct sim *s, const struct sim_job *j)
         seen(s, j->id)->alien = j->spec % 2 == 0;
 }
 
-void sim_rules_job(struct sim *s, struct sim_job *j)
+/* Everything but the calls of the orchestrator. */
+static void note_other(struct sim *s, struct sim_job *j)
 {
-    static const char *const words[] = {
-        [SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
-    const struct hfd_answer_doc *doc = &j->doc;
-
     if (j->what == SIM_REPORT) {
         sim_tally.reports[j->job.rc]++;
         rule_report(s, j);
         sim_trace(s, "report %s on %s generation %lld: %s %d", j->message.adapter, j->message.id,
                   (long long)j->message.generation, hfd_rc_name(j->job.rc), j->verdict);
-        return;
     }
     if (j->what == SIM_TIMER) {
         if (j->job.rc == HFD_OK)
             sim_tally.timed_out += (unsigned)j->settled.count;
         sim_trace(s, "timer: %s, %zu failed", hfd_rc_name(j->job.rc), j->settled.count);
-        return;
     }
     if (j->what == SIM_REPAIR) {
         sim_tally.repairs += j->job.rc == HFD_OK ? (unsigned)j->repaired : 0;
         sim_trace(s, "repair: %s, %zu", hfd_rc_name(j->job.rc), j->repaired);
-        return;
     }
     if (j->what == SIM_STRANGER) {
         sim_tally.patches += j->job.rc == HFD_OK && j->act == SIM_PATCH;
         sim_tally.strangers += j->job.rc == HFD_OK;
         sim_rules_strange(s, j);
         sim_trace(s, "stranger %d %s %s: %s", j->act, j->id, j->name, hfd_rc_name(j->job.rc));
+    }
+}
+
+void sim_rules_job(struct sim *s, struct sim_job *j)
+{
+    static const char *const words[] = {
+        [SIM_GET] = "GET", [SIM_PUT] = "PUT", [SIM_DELETE] = "DELETE"};
+    const struct hfd_answer_doc *doc = &j->doc;
+
+    if (j->who < 0) {
+        note_other(s, j);
         return;
     }
     rule_answer_fits(s, j);

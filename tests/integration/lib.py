@@ -981,7 +981,7 @@ class Case(unittest.TestCase):
 
 
 def run(*args, env=None, timeout_s=90 * TIME_FACTOR, cwd=None):
-    """Runs the program with arguments to its end. A server takes free ports, as others run beside."""
+    """Runs the program with arguments to its end. A server takes free ports."""
     if args[:1] == ("serve",):
         env = {"HFD_LISTEN": "127.0.0.1:0", "HFD_OPS_LISTEN": "127.0.0.1:0", **(env or {})}
     done = subprocess.run([program(), *args], env=clean_env(env), stdin=subprocess.DEVNULL,

@@ -3,6 +3,7 @@
 
 #include "driver/base/arena.h"
 #include "driver/base/check.h"
+#include "driver/base/etag.h"
 #include "store/row_cache.h"
 #include "store/row_io.h"
 #include "store/rows_history.h"
@@ -227,11 +228,15 @@ static const struct hfd_col resource_cols[] = {
     {RESOURCE_COL(BOOL, mendable)},
     {RESOURCE_COL(TEXT, repairs)},
     {RESOURCE_COL(I64, repair_us)},
+    {RESOURCE_COL(TEXT, protect)}, /* nor these: 0027_protect.sql */
+    {RESOURCE_COL(TEXT, op_match)},
     {.name = "sum", .type = HFD_COL_SUM, .marks = HFD_COL_FILLED},
 };
+static struct hfd_query sql_resource_of_cluster;
 const struct hfd_table hfd_resource_table = {
     HFD_TABLE("resource", struct hfd_resource_row, "driver resource", resource_cols), .keys = 1,
-    HFD_TABLE_GET(hfd_resource_table), HFD_TABLE_PUT(hfd_resource_table), HFD_TABLE_REMOVE(hfd_resource_table)};
+    HFD_TABLE_GET(hfd_resource_table), HFD_TABLE_PUT(hfd_resource_table), HFD_TABLE_REMOVE(hfd_resource_table),
+    .list = &sql_resource_of_cluster};
 
 #define RESOURCE_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
 static struct hfd_query sql_resource_at = {.table = &hfd_resource_table, .by = {"seq"}, .text =
@@ -362,14 +367,32 @@ hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struct hfd_arena *me
 hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid, struct hfd_arena *mem,
                                struct hfd_resource_row *out, struct hfd_err *err)
 {
+    hfd_slice tag = HFD_SLICE_NONE;
     hfd_rc rc;
 
     if (tx->cache != NULL && hfd_row_cache_get(tx->cache, guresid, mem, out))
         return HFD_OK;
     rc = hfd_resource_row_get(tx, guresid, mem, out, err);
-    if (rc == HFD_OK && tx->cache != NULL)
+    if (rc != HFD_OK || tx->cache == NULL)
+        return rc;
+    if (out->output.len > 0)
+        rc = hfd_resource_row_tag(out, mem, &tag, err);
+    if (tag.len > 0 && tag.len < sizeof(out->etag))
+        memcpy(out->etag, tag.p, tag.len);
+    if (rc == HFD_OK)
         hfd_row_cache_put(tx->cache, out, tx->seq);
     return rc;
+}
+
+hfd_rc hfd_resource_row_tag(const struct hfd_resource_row *row, struct hfd_arena *mem,
+                            hfd_slice *out, struct hfd_err *err)
+{
+    const hfd_slice texts[] = {row->type, row->output, row->secrets};
+
+    if (row->etag[0] == '\0')
+        return hfd_etag_make(texts, HFD_COUNT_OF(texts), mem, out, err);
+    *out = hfd_arena_dup(mem, hfd_slice_of(row->etag));
+    return out->p != NULL ? HFD_OK : hfd_fail_nomem(err, "answer a request");
 }
 
 static void note_change(const struct hfd_txn *tx, hfd_slice guresid)
@@ -439,18 +462,26 @@ hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid, struct hfd
                : rc;
 }
 
+hfd_rc hfd_resource_row_of_cluster(struct hfd_txn *tx, hfd_slice cluster_id, struct hfd_arena *mem,
+                                   struct hfd_resource_list *out, struct hfd_err *err)
+{
+    struct hfd_row_list list;
+    const hfd_rc rc = hfd_query_all(tx, &sql_resource_of_cluster,
+                                    HFD_ARGS(hfd_arg_text(cluster_id)), mem, &list, err);
+
+    *out = (struct hfd_resource_list){list.rows, list.count};
+    return rc;
+}
+
 hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                               struct hfd_arena *mem, struct hfd_err *err)
 {
-    struct hfd_resource_row *rows;
-    struct hfd_row_list list;
-    hfd_rc rc =
-        hfd_query_all(tx, &sql_resource_of_cluster, HFD_ARGS(hfd_arg_text(from)), mem, &list, err);
+    struct hfd_resource_list list;
+    hfd_rc rc = hfd_resource_row_of_cluster(tx, from, mem, &list, err);
 
-    rows = list.rows;
     for (size_t i = 0; rc == HFD_OK && i < list.count; i++) {
-        rows[i].cluster_id = to;
-        rc = hfd_resource_row_put(tx, &rows[i], err);
+        list.rows[i].cluster_id = to;
+        rc = hfd_resource_row_put(tx, &list.rows[i], err);
     }
     return rc;
 }
@@ -460,6 +491,8 @@ hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
 /* clang-format off */
 static const char sql_ids_of_parts[] =
     "SELECT fleet_id FROM part WHERE guresid = ?1";
+static const char sql_cluster_of[] =
+    "SELECT cluster_id FROM resource WHERE guresid = ?1 AND kind = 1";
 static const char sql_clusters_of[] =
     "SELECT fleet_id FROM part WHERE guresid = ?1 AND kind = 1";
 /* Of a HyperFleet resource whose observer needs each report: told is hfd_fleet_row.observer_idle. */
@@ -489,8 +522,10 @@ hfd_rc hfd_prefetch_resource(struct hfd_txn *tx, hfd_slice guresid, struct hfd_e
 
 hfd_rc hfd_prefetch_deletion(struct hfd_txn *tx, hfd_slice guresid, struct hfd_err *err)
 {
-    const hfd_rc rc = hfd_prefetch_resource(tx, guresid, err);
+    hfd_rc rc = hfd_prefetch_resource(tx, guresid, err);
 
+    if (rc == HFD_OK)
+        rc = hfd_query_follow(tx, hfd_resource_table.list, sql_cluster_of, guresid, err);
     return rc == HFD_OK ? hfd_query_follow(tx, hfd_fleet_table.list, sql_clusters_of, guresid, err)
                         : rc;
 }

@@ -45,6 +45,10 @@ struct hfd_resource_row {
     bool mendable;           /* the same PUT would mend some of them */
     hfd_slice repairs;       /* JSON object: when fields were mended without a PUT */
     int64_t repair_us;       /* when that is due; 0 = not */
+    hfd_slice protect;       /* "yes" or "no", a line for each label of the order: "key=value"; each
+                                line ends. Empty = not known: an older program wrote the row */
+    hfd_slice op_match;      /* hfd_precondition_digest of what began the operation, or empty */
+    char etag[40]; /* of no column: hfd_resource_row_tag, if a reader keeps the row; or "" */
 };
 
 /** @return HFD_NOT_FOUND */
@@ -77,6 +81,14 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_at(struct hfd_txn *tx, int64_t seq, struc
 HFD_MUST_CHECK hfd_rc hfd_resource_row_recent(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_arena *mem, struct hfd_resource_row *out,
                                               struct hfd_err *err);
+/**
+ * Gives the tag of what the row has of the document of a ready resource. The sealed secrets keep
+ * their bytes while the secrets are the same.
+ * @param out  in mem
+ */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_tag(const struct hfd_resource_row *row,
+                                           struct hfd_arena *mem, hfd_slice *out,
+                                           struct hfd_err *err);
 /** Inserts or replaces. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_put(struct hfd_txn *tx, const struct hfd_resource_row *row,
                                            struct hfd_err *err);
@@ -111,6 +123,16 @@ HFD_MUST_CHECK hfd_rc hfd_resource_row_stuck(struct hfd_txn *tx,
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_delete(struct hfd_txn *tx, hfd_slice guresid,
                                               struct hfd_err *err);
+struct hfd_resource_list {
+    struct hfd_resource_row *rows;
+    size_t count;
+};
+
+/** Lists the resources with a cluster id: that of the cluster, and those of nodepools in it. */
+HFD_MUST_CHECK hfd_rc hfd_resource_row_of_cluster(struct hfd_txn *tx, hfd_slice cluster_id,
+                                                  struct hfd_arena *mem,
+                                                  struct hfd_resource_list *out,
+                                                  struct hfd_err *err);
 /** Gives the resources with the cluster id `from` the cluster id `to`. */
 HFD_MUST_CHECK hfd_rc hfd_resource_row_refer(struct hfd_txn *tx, hfd_slice from, hfd_slice to,
                                              struct hfd_arena *mem, struct hfd_err *err);

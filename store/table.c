@@ -463,6 +463,7 @@ void hfd_table_read(struct hfd_row_in *in, void *row)
 {
     const struct hfd_table *t = (const struct hfd_table *)(const void *)in->form;
 
+    memset(row, 0, in->form->size); /* members of no column, too */
     for (const struct hfd_col *c = t->cols; c < t->cols + t->count; c++) {
         void *member = (char *)row + c->at;
 

@@ -86,7 +86,8 @@ struct hfd_table {
     /** The checksum; NULL = hfd_table_sum. @param doc  that of the documents */
     int64_t (*sum)(const void *row, bool doc);
     struct hfd_query *get, *put, *remove; /* by the key; NULL = not used */
-    struct hfd_query *list; /* heads of rows: by the first text of the key, of fleet by its owner */
+    struct hfd_query *list; /* heads of rows: by the first text of the key, of fleet by its owner,
+                              of resource by its cluster */
 };
 
 #define HFD_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

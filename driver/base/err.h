@@ -21,6 +21,8 @@
     X(CONFLICT,    "the resource is in another state")                                             \
     X(DELETING,    "the resource is marked for deletion")                                          \
     X(IMMUTABLE,   "the change cannot be made in place")                                           \
+    X(PROTECTED,   "the resource is protected from deletion")                                      \
+    X(PRECONDITION, "the resource is not as the request expects")                                  \
     X(COOKIE,      "the driver cookie is not valid")                                               \
     X(LIMIT,       "a limit is reached")                                                           \
     X(BUSY,        "too much work is queued")                                                      \

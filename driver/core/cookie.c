@@ -1,7 +1,7 @@
 /*
  * The cookie's text: base64url(version | sealed), where the plaintext is
  *
- *   version u8, kind u8, type, incarnation, cluster id, digest, backend, credentials, count u16,
+ *   version u8, kind u8, type, incarnation, cluster id, digest, backend, protect, count u16,
  * count x nodepool id
  *
  * each text being its length (u16, big endian) and its bytes. The version stands outside too, so
@@ -44,7 +44,7 @@ static size_t text_size(hfd_slice s)
 static size_t plain_size(const struct hfd_cookie *c)
 {
     const hfd_slice texts[] = {c->type,   c->incarnation, c->cluster_id,
-                               c->digest, c->backend,     c->credentials};
+                               c->digest, c->backend,     c->protect};
     size_t n = 2 + 2;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && n <= PLAIN_MAX_BYTES; i++)
@@ -80,7 +80,7 @@ static void put_plain(unsigned char *p, const struct hfd_cookie *c)
     p = put_text(p, c->cluster_id);
     p = put_text(p, c->digest);
     p = put_text(p, c->backend);
-    p = put_text(p, c->credentials);
+    p = put_text(p, c->protect);
     p = put_u16(p, c->nodepool_count);
     for (size_t i = 0; i < c->nodepool_count; i++)
         p = put_text(p, c->nodepool_ids[i]);
@@ -112,7 +112,7 @@ hfd_rc hfd_cookie_seal(const struct hfd_cookie_ctx *ctx, const struct hfd_cookie
     if (plain_size(&c) > PLAIN_MAX_BYTES)
         c.nodepool_count = 0;
     if (plain_size(&c) > PLAIN_MAX_BYTES)
-        c.credentials = HFD_SLICE_NONE;
+        c.protect = HFD_SLICE(HFD_PROTECT_YES);
     len = plain_size(&c);
     if (len > PLAIN_MAX_BYTES)
         return hfd_fail(err, HFD_LIMIT,
@@ -124,7 +124,7 @@ hfd_rc hfd_cookie_seal(const struct hfd_cookie_ctx *ctx, const struct hfd_cookie
         put_plain(plain, &c);
         sealed = hfd_keyring_seal(&(struct hfd_seal){ctx->ring, HFD_KEY_COOKIE, aad}, ctx->rng,
                                   (hfd_slice){(const char *)plain, len}, ctx->mem);
-        sodium_memzero(plain, len); /* the caller's copy of the credentials is enough */
+        sodium_memzero(plain, len);
     }
     if (sealed.p != NULL)
         *out = encode(sealed, ctx->mem);
@@ -193,7 +193,7 @@ static hfd_rc get_plain(hfd_slice rest, struct hfd_arena *mem, struct hfd_cookie
     rest.len -= 2;
     if (!get_text(&rest, &out->type) || !get_text(&rest, &out->incarnation) ||
         !get_text(&rest, &out->cluster_id) || !get_text(&rest, &out->digest) ||
-        !get_text(&rest, &out->backend) || !get_text(&rest, &out->credentials))
+        !get_text(&rest, &out->backend) || !get_text(&rest, &out->protect))
         return HFD_COOKIE;
     rc = get_nodepools(&rest, mem, out);
     return rc == HFD_OK && rest.len > 0 ? HFD_COOKIE : rc;

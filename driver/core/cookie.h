@@ -13,6 +13,10 @@
 
 #define HFD_COOKIE_MAX 10239
 
+/* The first line of hfd_resource_row.protect: what the order says. */
+#define HFD_PROTECT_YES "yes\n"
+#define HFD_PROTECT_NO "no\n"
+
 struct hfd_cookie {
     hfd_slice type; /* as received; bound through its part behind "org/" */
     enum hfd_kind kind;
@@ -21,8 +25,8 @@ struct hfd_cookie {
     const hfd_slice *nodepool_ids;
     size_t nodepool_count;
     hfd_slice digest;
-    hfd_slice backend;     /* "embedded", or the URL */
-    hfd_slice credentials; /* JSON, what DELETE will need; may be empty */
+    hfd_slice backend; /* "embedded", or the URL */
+    hfd_slice protect; /* hfd_resource_row.protect */
 };
 
 /** The resource of a cookie, its keys, and the memory for results. */
@@ -34,8 +38,8 @@ struct hfd_cookie_ctx {
 };
 
 /**
- * Seals a cookie. Leaves out nodepool ids, then credentials, if the text would not fit: they stay
- * in the store.
+ * Seals a cookie. Leaves out nodepool ids if the text would not fit: they stay in the store. If the
+ * labels of `protect` do not fit, the resource counts as protected.
  * @param out  gives in ctx->mem
  * @return HFD_OK, HFD_LIMIT (type, ids and backend alone do not fit), HFD_NOMEM
  */

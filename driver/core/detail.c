@@ -4,6 +4,7 @@
 #include "driver/core/driver.h"
 #include "driver/core/outcome.h"
 #include "driver/core/past.h"
+#include "driver/core/protect.h"
 #include "driver/health/intake.h"
 #include "store/rows_history.h"
 
@@ -91,7 +92,8 @@ static hfd_rc add_nodepool(const struct hfd_ctx *c, const struct ordered *o, str
     return add_part(c, &o->rows[0], b);
 }
 
-static hfd_rc make_input(const struct hfd_ctx *c, const struct ordered *o, struct hfd_detail *out)
+static hfd_rc make_input(const struct hfd_ctx *c, const struct ordered *o, bool protect,
+                         struct hfd_detail *out)
 {
     struct hfd_buf b;
     hfd_rc rc;
@@ -99,6 +101,8 @@ static hfd_rc make_input(const struct hfd_ctx *c, const struct ordered *o, struc
     hfd_buf_init(&b, INPUT_MAX_BYTES);
     hfd_buf_member_str(&b, "{\"type\":", out->item.type);
     hfd_buf_lit(&b, ",\"driver\":{\"values\":{");
+    if (protect && o->count > 0)
+        hfd_buf_lit(&b, "\"protect\":true,");
     rc = out->item.kind == HFD_KIND_CLUSTER ? add_cluster(c, o, &b) : add_nodepool(c, o, &b);
     hfd_buf_lit(&b, "}}}");
     if (rc == HFD_OK)
@@ -137,7 +141,7 @@ static hfd_rc read_order(const struct hfd_ctx *c, struct hfd_detail *out)
     rc = label_value(out->item.labels, "app", c->mem, &out->app, c->err);
     if (rc == HFD_OK)
         rc = label_value(out->item.labels, "env", c->mem, &out->env, c->err);
-    return rc == HFD_OK ? make_input(c, &o, out) : rc;
+    return rc == HFD_OK ? make_input(c, &o, hfd_slice_is(out->protected_by, "protect"), out) : rc;
 }
 
 /* ---- adapters ---- */
@@ -312,6 +316,8 @@ static hfd_rc read_there(const struct hfd_ctx *c, const struct hfd_resource_row 
             row->op_expected_us != 0 ? row->op_expected_us : row->op_estimate_us;
     if (rc == HFD_OK)
         rc = hfd_parts_load(c, row->guresid, &out->parts);
+    if (rc == HFD_OK)
+        rc = hfd_protect_read(c, row, &out->protected_by);
     if (rc == HFD_OK)
         rc = read_order(c, out);
     if (rc == HFD_OK)

@@ -40,7 +40,8 @@ struct hfd_detail {
     int64_t first_estimate_us; /* of an operation under way */
     hfd_slice input;           /* JSON object as a PUT takes it, made from its parts, no secrets */
     hfd_slice created_by, updated_by;
-    hfd_slice app, env; /* of its labels */
+    hfd_slice protected_by; /* hfd_protect_by */
+    hfd_slice app, env;     /* of its labels */
     struct hfd_parts parts;
     struct hfd_detail_adapter *adapters; /* by part; required ones first */
     size_t adapter_count;

@@ -698,6 +698,7 @@ hfd_rc hfd_drift_order(const struct hfd_ctx *c, const struct hfd_parts *parts,
     *out = (struct hfd_input){.type = row->type,
                               .kind = row->kind,
                               .cluster_id = row->cluster_id,
+                              .protect = row->protect,
                               .credentials = HFD_SLICE(""),
                               .canonical = HFD_SLICE("")};
     out->nodepools = hfd_arena_array(c->mem, parts->count + 1, sizeof(*out->nodepools));

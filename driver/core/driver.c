@@ -76,6 +76,7 @@ static int64_t settings_fingerprint(const struct hfd_driver *d, hfd_slice versio
     add_texts(&hash, d->terminal_reasons, d->terminal_reason_count);
     add_texts(&hash, d->drift_ignore, d->drift_ignore_count);
     (void)crypto_generichash_update(&hash, (const unsigned char *)&d->drift, sizeof(d->drift));
+    add_texts(&hash, d->protect_labels, d->protect_label_count); /* replicas must agree in it */
     add_rules(&hash, d->output_values, d->output_value_count);
     add_rules(&hash, d->output_secrets, d->output_secret_count);
     add_rules(&hash, &d->output_manifests, 1);

@@ -17,6 +17,7 @@
 
 #include "driver/backend/backend.h"
 #include "driver/base/arena.h"
+#include "driver/base/etag.h"
 #include "driver/base/slice.h"
 #include "driver/core/hint.h"
 #include "driver/core/input.h"
@@ -95,6 +96,8 @@ struct hfd_driver {
     enum hfd_drift_mode drift;
     const hfd_slice *drift_ignore; /* "nodepool.spec.replicas" */
     size_t drift_ignore_count;
+    const hfd_slice *protect_labels; /* driver.protect_labels: "key=value" */
+    size_t protect_label_count;
     const struct hfd_output_rule *output_values;
     size_t output_value_count;
     const struct hfd_output_rule *output_secrets;
@@ -144,6 +147,8 @@ struct hfd_call {
     hfd_slice guresid;
     int only;         /* the kind that the path fixes, or 0 */
     hfd_slice cookie; /* as received; empty = none */
+    struct hfd_precondition
+        match; /* of a PUT or DELETE: checked by hfd_precondition_parse. GET: If-None-Match */
     struct hfd_arena *mem;
 
     bool repair; /* no request: a PUT of the order that is kept, to mend drift */
@@ -197,6 +202,7 @@ struct hfd_answer_doc {
     hfd_slice error;      /* FAILED: "RES-104" */
     hfd_slice message;
     hfd_slice type;          /* OUTPUT */
+    hfd_slice etag;          /* OUTPUT; else empty */
     hfd_slice values;        /* JSON object */
     hfd_slice secrets;       /* JSON object, plain; never logged */
     hfd_slice manifests;     /* JSON array; empty = none */

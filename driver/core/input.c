@@ -5,6 +5,7 @@
 #include "driver/base/arena.h"
 #include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
+#include "driver/core/protect.h"
 #include "driver/fleet/fleet.h"
 #include "schemas/documents.h"
 #include "schemas/validate.h"
@@ -235,6 +236,7 @@ struct reading {
     hfd_slice guresid;
     struct hfd_arena *mem;
     struct hfd_input *out;
+    json_t *labels; /* a set: all labels of the order */
     struct hfd_input_errors errors;
     struct hfd_err *err;
 };
@@ -366,6 +368,7 @@ static void drop_nulls(json_t *doc)
     json_t *values = object_in(driver, "values");
     const json_t *pools = json_object_get(values, "nodepools");
 
+    drop_null(values, "protect");
     drop_null(values, "cluster");
     drop_null(values, "nodepools");
     drop_null(values, "nodepool");
@@ -386,21 +389,21 @@ static void add_equal(struct hfd_buf *b, const json_t *v)
         hfd_json_dump_for_compare(b, v);
 }
 
-/* Cloud account credentials differ from call to call: they are not part of what is asked for. */
-static void add_secrets(struct hfd_buf *b, const json_t *secrets)
+/* The same without a member that is not part of what is asked for. */
+static void add_without(struct hfd_buf *b, const json_t *v, const char *key)
 {
     json_t *rest;
 
-    if (json_object_get(secrets, "account") == NULL) {
-        add_equal(b, secrets);
+    if (json_object_get(v, key) == NULL) {
+        add_equal(b, v);
         return;
     }
-    rest = hfd_json_copy(secrets);
+    rest = hfd_json_copy(v);
     if (rest == NULL) {
         b->rc = HFD_NOMEM;
         return;
     }
-    (void)json_object_del(rest, "account");
+    (void)json_object_del(rest, key);
     add_equal(b, rest);
     json_decref(rest);
 }
@@ -424,9 +427,10 @@ static hfd_rc read_canonical(struct reading *r, const json_t *doc)
 
     buf_for_arena(&b, r->mem);
     hfd_buf_lit(&b, "{\"driver\":{\"secrets\":");
-    add_secrets(&b, json_object_get(driver, "secrets"));
+    /* Cloud account credentials differ from call to call. */
+    add_without(&b, json_object_get(driver, "secrets"), "account");
     hfd_buf_lit(&b, ",\"values\":");
-    add_equal(&b, json_object_get(driver, "values"));
+    add_without(&b, json_object_get(driver, "values"), "protect");
     hfd_buf_lit(&b, "},\"resource\":");
     add_equal(&b, json_object_get(doc, "resource"));
     hfd_buf_member_str(&b, ",\"type\":", r->out->type);
@@ -467,7 +471,8 @@ static hfd_rc read_labels(struct reading *r, const json_t *given, hfd_slice *out
     json_t *labels = json_is_object(given) ? hfd_json_copy(given) : json_object();
     hfd_rc rc = HFD_NOMEM;
 
-    if (json_object_set_new(labels, HFD_GURESID_LABEL,
+    if (hfd_protect_note(r->labels, given) &&
+        json_object_set_new(labels, HFD_GURESID_LABEL,
                             json_stringn(r->guresid.p, r->guresid.len)) == 0)
         rc = read_spec(r, labels, out);
     json_decref(labels);
@@ -706,9 +711,11 @@ static hfd_rc read_values(struct reading *r, json_t *doc)
         (driver != NULL && !json_is_null(driver) && !json_is_object(driver)))
         return rc;
     rc = check_order(r, values, object_in(driver, "secrets"));
-    if (rc != HFD_OK)
-        return rc;
-    return r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
+    if (rc == HFD_OK)
+        rc = r->out->kind == HFD_KIND_CLUSTER ? read_cluster(r, values) : read_nodepool(r, values);
+    return rc == HFD_OK ? hfd_protect_format(json_is_true(json_object_get(values, "protect")),
+                                             r->labels, r->mem, &r->out->protect, r->err)
+                        : rc;
 }
 
 /* Gathers the errors, and returns HFD_OK; fails where no more can be found. */
@@ -756,7 +763,9 @@ hfd_rc hfd_input_parse(const struct hfd_input_source *source, struct hfd_arena *
     rc = hfd_json_parse(source->body, &doc, &why);
     if (rc != HFD_OK)
         return hfd_fail(err, rc, "the body is not a JSON document: %s", why.msg);
-    rc = read_document(&r, source->only, doc);
+    r.labels = json_object();
+    rc = r.labels != NULL ? read_document(&r, source->only, doc) : no_memory(err);
+    json_decref(r.labels);
     json_decref(doc);
     if (rc != HFD_OK)
         out->errors.count = 0;

@@ -56,6 +56,7 @@ struct hfd_input {
     struct hfd_input_part
         *nodepools; /* kind cluster: 0..n with distinct names; kind nodepool: exactly one */
     size_t nodepool_count;
+    hfd_slice protect;            /* as hfd_resource_row.protect; no part of the digest */
     hfd_slice credentials;        /* driver.secrets as JSON, plain; "" when there are none */
     hfd_slice canonical;          /* what the digest is taken of: type, resource, driver.values,
                                      driver.secrets without account */

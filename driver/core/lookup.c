@@ -137,6 +137,7 @@ static struct hfd_resource_row row_of_cookie(const struct hfd_call *call,
         .drift = HFD_DRIFT_UNKNOWN,
         .raw_digest = cookie->digest, /* of no body: the next PUT is not answered by the peek */
         .cookie = call->cookie,
+        .protect = cookie->protect,
         .created_us = call->now_us,
     };
 }

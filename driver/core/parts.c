@@ -6,6 +6,7 @@
 #include "driver/core/driver.h"
 #include "driver/core/outcome.h"
 #include "driver/core/preview.h"
+#include "driver/core/protect.h"
 #include "driver/fleet/fleet.h"
 #include "driver/fleet/condition.h"
 #include "store/rows_fleet.h"
@@ -759,7 +760,14 @@ static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p)
     struct hfd_part_row row = p->row;
     struct hfd_fleet_deletion deletion = {.removed = !p->view.exists};
     hfd_rc rc = HFD_OK;
+    char what[64];
 
+    (void)snprintf(what, sizeof(what), "nodepool '%.*s' would go, and ",
+                   HFD_SLICE_FMT(p->fleet.name));
+    if (is_there(p))
+        rc = hfd_protect_check_row(a->c, a->row, what);
+    if (rc != HFD_OK)
+        return rc;
     if (a->preview != NULL) {
         if (is_there(p))
             hfd_preview_note(a->preview, HFD_KIND_NODEPOOL, p->fleet.name, "delete");

@@ -14,6 +14,7 @@
 #include "driver/core/output.h"
 #include "driver/core/parts.h"
 #include "driver/core/past.h"
+#include "driver/core/protect.h"
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
 #include "store/rows_overview.h"
@@ -62,6 +63,31 @@ static struct hfd_hint hint_of(const struct hfd_ctx *c, const struct hfd_resourc
     });
 }
 
+/* Checks the preconditions of a PUT or DELETE. @param row  NULL = there is no such resource */
+static hfd_rc check_match(const struct hfd_ctx *c, const struct hfd_call *call,
+                          const struct hfd_resource_row *row)
+{
+    struct hfd_precondition_on is = {.exists = row != NULL};
+    hfd_rc rc = HFD_OK;
+
+    if (call->match.if_match.len + call->match.if_none_match.len == 0)
+        return HFD_OK;
+    if (is.exists && row->state == HFD_STATE_READY)
+        rc = hfd_resource_row_tag(row, c->mem, &is.etag, c->err);
+    return rc == HFD_OK ? hfd_precondition_check(&call->match, &is, c->err) : rc;
+}
+
+/* Tells whether the last operation began with the preconditions of this call, if it has any. */
+static hfd_rc began_so(const struct hfd_ctx *c, const struct hfd_call *call,
+                       const struct hfd_resource_row *row, bool *out)
+{
+    hfd_slice match;
+    const hfd_rc rc = hfd_precondition_digest(&call->match, c->mem, &match, c->err);
+
+    *out = rc == HFD_OK && (match.len == 0 || hfd_slice_eq(match, row->op_match));
+    return rc;
+}
+
 /* A late deletion goes on: its error is answered, and not stored. */
 static hfd_rc answer_late(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                           struct hfd_answer_doc *out)
@@ -81,6 +107,7 @@ static hfd_rc answer_row(const struct hfd_ctx *c, const struct hfd_resource_row 
                          struct hfd_answer_doc *out)
 {
     const bool late = row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, c->now_us);
+    hfd_rc rc;
 
     out->decided = true;
     out->answer = hfd_life_get((enum hfd_state)row->state, late);
@@ -89,7 +116,8 @@ static hfd_rc answer_row(const struct hfd_ctx *c, const struct hfd_resource_row 
         out->type = row->type;
         out->values = hfd_output_values(row);
         out->manifests = hfd_output_manifests(row);
-        return hfd_output_secrets(c, row, &out->secrets);
+        rc = hfd_output_secrets(c, row, &out->secrets);
+        return rc == HFD_OK ? hfd_resource_row_tag(row, c->mem, &out->etag, c->err) : rc;
     case HFD_ANSWER_FAILED:
         out->error = row->fail_code;
         out->message = row->fail_message;
@@ -152,13 +180,15 @@ static hfd_rc fail_other_path(const struct hfd_resource_row *row, struct hfd_err
 }
 
 /* Moves a row into a new operation on these parts. The row is not written. */
-static hfd_rc begin(const struct hfd_ctx *c, enum hfd_op op, const struct hfd_parts *parts,
-                    struct hfd_resource_row *row)
+static hfd_rc begin(const struct hfd_ctx *c, const struct hfd_call *call, enum hfd_op op,
+                    const struct hfd_parts *parts, struct hfd_resource_row *row)
 {
     const struct hfd_move move = {
         .to = hfd_resource_state_of_op(op), .at_us = c->now_us, .main = hfd_parts_main(parts)};
     hfd_rc rc = hfd_past_leave(c, row);
 
+    if (rc == HFD_OK)
+        rc = hfd_precondition_digest(&call->match, c->mem, &row->op_match, c->err);
     if (rc != HFD_OK)
         return rc;
     hfd_resource_set_op(c, op, row);
@@ -293,12 +323,16 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
 {
     const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
     struct hfd_found f;
+    bool began;
     hfd_rc rc;
 
     *out = (struct hfd_answer_doc){0};
     rc = hfd_lookup(&c, call, &f);
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row) ||
         !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
+        return rc;
+    rc = began_so(&c, call, &f.row, &began);
+    if (rc != HFD_OK || !began)
         return rc;
     /* A rotation of keys: the writer seals a new cookie. */
     if (!hfd_keyring_is_active(call->driver->ring, f.row.raw_digest))
@@ -343,6 +377,7 @@ static hfd_rc seal_cookie(const struct hfd_ctx *c, const struct hfd_parts *parts
         .cluster_id = hfd_backend_id_is_given(row->cluster_id) ? row->cluster_id : HFD_SLICE_NONE,
         .digest = row->digest,
         .backend = c->driver->backend,
+        .protect = row->protect,
     };
     hfd_slice *ids = hfd_arena_array(c->mem, parts->count + 1, sizeof(*ids));
 
@@ -407,13 +442,15 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
     const struct hfd_parts *parts = &put->now.parts;
     const bool rotated =
         !put->call->repair && !hfd_keyring_is_active(c->driver->ring, row->raw_digest);
+    const bool moved = !hfd_slice_eq(row->protect, put->call->input->protect);
     hfd_rc rc;
 
+    row->protect = put->call->input->protect;
     rc = put->call->repair ? HFD_OK : set_digests(c, put->call, row);
-    if (rc == HFD_OK && (put->new_cookie || rotated))
+    if (rc == HFD_OK && (put->new_cookie || rotated || moved))
         rc = seal_cookie(c, parts, row);
     if (rc == HFD_OK)
-        rc = begin(c, put->op, parts, row);
+        rc = begin(c, put->call, put->op, parts, row);
     if (rc == HFD_OK)
         rc = hfd_judge_row(c, parts, row);
     if (rc == HFD_OK)
@@ -440,7 +477,9 @@ static hfd_rc put_new(const struct hfd_ctx *c, const struct hfd_call *call,
     struct put put = {.call = call, .op = HFD_OP_CREATE, .new_cookie = true};
     hfd_rc rc;
 
-    rc = new_incarnation(c, &row);
+    rc = check_match(c, call, NULL);
+    if (rc == HFD_OK)
+        rc = new_incarnation(c, &row);
     if (rc == HFD_OK)
         rc = admit(c, call, NULL);
     if (rc == HFD_OK)
@@ -544,13 +583,61 @@ static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
     return rc == HFD_OK ? answer_put(c, row, false, out) : rc;
 }
 
+/* Answers a PUT that changes the protection alone: no operation begins, also after a failure. */
+static hfd_rc put_protection(const struct hfd_ctx *c, const struct hfd_call *call,
+                             struct hfd_resource_row *row, struct hfd_answer_doc *out)
+{
+    const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
+    struct hfd_parts parts;
+    hfd_rc rc = hfd_parts_load(c, row->guresid, &parts);
+
+    row->protect = call->input->protect;
+    if (rc == HFD_OK && !restored)
+        rc = set_digests(c, call, row);
+    if (rc == HFD_OK)
+        rc = seal_cookie(c, &parts, row);
+    if (rc == HFD_OK)
+        rc = hfd_resource_row_put(c->tx, row, c->err);
+    return rc == HFD_OK ? answer_put(c, row, false, out) : rc;
+}
+
+/*
+ * Checks the preconditions of a PUT. While the resource is being deleted, 409 comes first.
+ * @param polls   the order is the last one
+ * @param as_get  they held when its operation began, and would not for another one
+ */
+static hfd_rc check_put(const struct hfd_ctx *c, const struct hfd_call *call,
+                        const struct hfd_resource_row *row, bool polls, bool *as_get)
+{
+    bool began;
+    hfd_rc rc = began_so(c, call, row, &began);
+
+    *as_get = false;
+    if (rc != HFD_OK || row->state == HFD_STATE_DELETING)
+        return rc;
+    rc = check_match(c, call, row);
+    *as_get = rc == HFD_PRECONDITION && polls && began;
+    return *as_get ? HFD_OK : rc;
+}
+
 static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
                            struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
     const bool same = hfd_keyring_digest_is(c->driver->ring, row->digest, call->input->canonical);
+    const enum hfd_put_action action = put_action(row, same);
+    const bool polls = same && (action == HFD_PUT_ANSWER || action == HFD_PUT_RETRY);
+    bool as_get;
+    const hfd_rc rc = check_put(c, call, row, polls, &as_get);
 
     out->from = out->to = (enum hfd_state)row->state;
-    switch (put_action(row, same)) {
+    if (rc != HFD_OK)
+        return rc;
+    if (polls &&
+        hfd_protect_is_ordered(row->protect) != hfd_protect_is_ordered(call->input->protect))
+        return put_protection(c, call, row, out);
+    if (as_get)
+        return answer_put(c, row, false, out);
+    switch (action) {
     case HFD_PUT_ANSWER:
         return put_same(c, call, row, out);
     case HFD_PUT_CONFLICT:
@@ -750,7 +837,7 @@ static hfd_rc start_delete(const struct hfd_ctx *c, const struct hfd_call *call,
 
     rc = hfd_parts_load(c, call->guresid, &parts);
     if (rc == HFD_OK)
-        rc = begin(c, HFD_OP_DELETE, &parts, row);
+        rc = begin(c, call, HFD_OP_DELETE, &parts, row);
     if (rc == HFD_OK)
         rc = delete_parts(c, call->caller, again, &parts);
     if (rc == HFD_OK)
@@ -836,10 +923,16 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
     out->from = out->to = (enum hfd_state)f.row.state;
     if (f.row.state == HFD_STATE_DELETING && !hfd_resource_overdue(&f.row, c.now_us))
         return answer_row(&c, &f.row, out);
-    rc = is_refused(&c, &f.row, &refused);
+    rc = hfd_protect_check(&c, &f.row, "");
+    if (rc == HFD_OK)
+        rc = is_refused(&c, &f.row, &refused);
     if (rc != HFD_OK)
         return rc;
-    return refused ? answer_refusal(&c, &f.row, out) : start_delete(&c, call, &f.row, out);
+    if (refused)
+        return answer_refusal(&c, &f.row, out);
+    if (f.row.state != HFD_STATE_DELETING)
+        rc = check_match(&c, call, &f.row);
+    return rc == HFD_OK ? start_delete(&c, call, &f.row, out) : rc;
 }
 
 /* ---- prefetch ---- */
@@ -959,6 +1052,7 @@ hfd_rc hfd_resource_validate(struct hfd_txn *tx, const struct hfd_call *call,
     rc = hfd_lookup(&c, call, &f);
     if (rc != HFD_OK)
         return rc;
+    out->protected = hfd_protect_by(c.driver, call->input->protect).p != NULL;
     rc = f.exists ? preview_existing(&c, call, &f.row, out) : preview_new(&c, call, out);
     return rc == HFD_OK ? find_name(&c, call, out) : rc;
 }

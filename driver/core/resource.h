@@ -31,7 +31,8 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd
 
 /**
  * Carries out a PUT. call->input is needed.
- * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE
+ * @return HFD_OK, HFD_INVALID (a name is taken, no such cluster), HFD_IMMUTABLE, HFD_COOKIE,
+ * HFD_PRECONDITION, HFD_PROTECTED (a nodepool would go)
  */
 HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call *call,
                                        struct hfd_answer_doc *out, struct hfd_err *err);
@@ -39,7 +40,11 @@ HFD_MUST_CHECK hfd_rc hfd_resource_put(struct hfd_txn *tx, const struct hfd_call
 /** Answers a DELETE if nothing can change; else out->decided is false. */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
                                                struct hfd_answer_doc *out, struct hfd_err *err);
-/** Carries out a DELETE. @return HFD_OK, HFD_INVALID (a path for another kind), HFD_COOKIE */
+/**
+ * Carries out a DELETE.
+ * @return HFD_OK, HFD_INVALID (a path for another kind), HFD_COOKIE, HFD_PRECONDITION,
+ * HFD_PROTECTED
+ */
 HFD_MUST_CHECK hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
                                           struct hfd_answer_doc *out, struct hfd_err *err);
 
@@ -56,6 +61,7 @@ struct hfd_validated {
     hfd_slice name; /* of the cluster, or of a nodepool resource's nodepool; p is NULL if it follows
                        from a GUResID that is not known */
     struct hfd_preview changes;
+    bool protected; /* the resource, after the PUT */
 };
 
 /**

@@ -21,7 +21,7 @@
     X(ADAPTER,     "adapter",     "fleet-read, and reports: POST and PUT of `statuses`, POST and DELETE of `pacemaker`, PUT of `pacemaker/status`") \
     X(FLEET_WRITE, "fleet-write", "fleet-read, and POST, PATCH and DELETE of clusters and nodepools; not force-delete") \
     X(VIEW,        "view",        "GET below `/api/driver/v1`, `/{GUResID}/status`, and the status page") \
-    X(ADMIN,       "admin",       "all, PUT of `pacemaker`, force-delete and `/admin` included")
+    X(ADMIN,       "admin",       "all, PUT of `pacemaker`, force-delete, `?force=true` and `/admin` included")
 /* clang-format on */
 
 #define HFD_SCOPE_ENUM_(name, text, may) HFD_SCOPE_##name,

@@ -153,6 +153,16 @@ bool hfd_access_may_report(struct hfd_exchange *x, hfd_slice adapter)
     return false;
 }
 
+bool hfd_access_may_force(struct hfd_exchange *x)
+{
+    const struct hfd_guard *guard = hfd_exchange_app(x)->guard;
+
+    if (guard == NULL || !hfd_guard_is_on(guard) || (x->grant.scopes & HFD_SCOPE_BIT(ADMIN)) != 0)
+        return true;
+    refuse(x, HFD_ACCESS_FORBIDDEN, "force=true needs the scope admin", "scope");
+    return false;
+}
+
 hfd_rc hfd_access_check_name(const struct hfd_exchange *x, hfd_slice name, struct hfd_err *err)
 {
     static const char text[] =

@@ -23,6 +23,8 @@ bool hfd_access_lasts(struct hfd_exchange *x);
  * @return true if the request may go on; otherwise it is answered
  */
 bool hfd_access_may_report(struct hfd_exchange *x, hfd_slice adapter);
+/** The same for a deletion of what is protected: force=true. */
+bool hfd_access_may_force(struct hfd_exchange *x);
 /**
  * Checks what an identity header says about the caller: it must not be a name of this server's own.
  * @return HFD_OK, HFD_FORBIDDEN (counted and logged)

@@ -1,6 +1,7 @@
 /* See driver_api.h. */
 #include "handlers/http/driver_api.h"
 
+#include "driver/base/etag.h"
 #include "driver/core/driver.h"
 #include "driver/core/input.h"
 #include "driver/core/preview.h"
@@ -118,6 +119,13 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
         return;
     }
     hfd_driver_polled(app->driver, cmd->call.guresid);
+    reply.etag = doc->etag;
+    if (doc->etag.len > 0 && hfd_exchange_route(x)->arg == &hfd_driver_get &&
+        hfd_etag_matches(cmd->call.match.if_none_match, doc->etag)) {
+        reply.status = 304;
+        hfd_exchange_reply(x, &reply);
+        return;
+    }
     hfd_buf_init(&b, ANSWER_MAX_BYTES);
     switch (doc->answer) {
     case HFD_ANSWER_OUTPUT:
@@ -143,6 +151,19 @@ static void answer(struct hfd_exchange *x, const struct command *cmd)
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
+/* Reads the preconditions of a request. Those of a GET that are malformed match nothing. */
+static hfd_rc read_match(const struct hfd_exchange *x, struct hfd_precondition *out,
+                         struct hfd_err *err)
+{
+    hfd_rc rc = hfd_exchange_header(x, "if-none-match", &out->if_none_match, err);
+
+    if (hfd_exchange_route(x)->arg == &hfd_driver_get)
+        return HFD_OK;
+    if (rc == HFD_OK)
+        rc = hfd_exchange_header(x, "if-match", &out->if_match, err);
+    return rc == HFD_OK ? hfd_precondition_parse(out, err) : rc;
+}
+
 /* Makes the call of a request. Returns false after it has answered with an error. */
 static bool start(struct hfd_exchange *x, struct command **out)
 {
@@ -154,6 +175,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
     struct command *cmd;
     struct hfd_err err;
     char message[sizeof(err.msg) + 40];
+    struct hfd_precondition match = {.if_match = HFD_SLICE_NONE};
     hfd_slice caller, cookie;
     hfd_rc rc;
 
@@ -165,6 +187,8 @@ static bool start(struct hfd_exchange *x, struct command **out)
     }
     if (rc == HFD_OK)
         rc = hfd_api_caller(x, &caller, &err);
+    if (rc == HFD_OK)
+        rc = read_match(x, &match, &err);
     if (rc == HFD_OK && hfd_exchange_header(x, "humanitec-driver-cookie", &cookie, &err) != HFD_OK)
         rc = HFD_COOKIE;
     if (rc != HFD_OK) {
@@ -182,6 +206,7 @@ static bool start(struct hfd_exchange *x, struct command **out)
         .caller = caller,
         .guresid = guresid,
         .cookie = cookie,
+        .match = match,
         .mem = mem,
         .body = req->body,
     };
@@ -204,7 +229,10 @@ static hfd_rc own(void *arg, struct hfd_err *err)
     c->guresid = hfd_arena_dup(c->mem, c->guresid);
     c->cookie = hfd_arena_dup(c->mem, c->cookie);
     c->body = hfd_arena_dup(c->mem, c->body);
-    if (c->guresid.p == NULL || c->cookie.p == NULL || c->body.p == NULL)
+    c->match.if_match = hfd_arena_dup(c->mem, c->match.if_match);
+    c->match.if_none_match = hfd_arena_dup(c->mem, c->match.if_none_match);
+    if (c->guresid.p == NULL || c->cookie.p == NULL || c->body.p == NULL ||
+        c->match.if_match.p == NULL || c->match.if_none_match.p == NULL)
         return hfd_fail_nomem(err, "copy a request");
     return HFD_OK;
 }
@@ -411,7 +439,7 @@ static void add_document(struct hfd_buf *b, const struct check_command *cmd)
         add_names(b, &cmd->input);
     else if (v->name.p != NULL)
         hfd_buf_json_str(b, v->name);
-    hfd_buf_lit(b, "],\"changes\":[");
+    hfd_buf_addf(b, "],\"protected\":%s,\"changes\":[", v->protected ? "true" : "false");
     for (size_t i = 0; i < v->changes.count; i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');
@@ -572,7 +600,7 @@ static void send_view(struct hfd_exchange *x, const struct status_command *cmd)
     hfd_status_view_format(&b, &cmd->query, &cmd->view);
     rc = fit(b.rc, cmd->call.mem, &err);
     if (rc == HFD_OK)
-        rc = hfd_etag_make(hfd_buf_slice(&b), cmd->call.mem, &reply.etag, &err);
+        rc = hfd_etag_make(&(hfd_slice){b.p, b.len}, 1, cmd->call.mem, &reply.etag, &err);
     if (rc != HFD_OK) {
         hfd_buf_fini(&b);
         hfd_exchange_fail(x, rc, &err);

@@ -1,8 +1,10 @@
 /* See fleet_api.h. */
 #include "handlers/http/fleet_api.h"
 
+#include "driver/base/etag.h"
 #include "driver/base/log.h"
 #include "driver/base/metrics.h"
+#include "driver/core/protect.h"
 #include "driver/core/transition.h"
 #include "driver/fleet/condition.h"
 #include "driver/fleet/fleet.h"
@@ -52,8 +54,12 @@ struct hfd_fleet_command {
             struct hfd_arena_mark asked;     /* what is above it, the page needs */
         } list;
     } in;
-    int status;           /* status of a successful answer */
-    struct hfd_buf *body; /* of the answer of a list, written by the reader; NULL = none */
+    struct hfd_precondition match; /* of a GET: If-None-Match alone */
+    hfd_slice etag;                /* of row, for a GET with fields */
+    bool force;                    /* a deletion of what is protected */
+    bool overrides;                /* it was protected */
+    int status;                    /* status of a successful answer */
+    struct hfd_buf *body;          /* of the answer of a list, written by the reader; NULL = none */
     enum hfd_vocabulary vocabulary;
     const struct hfd_driver *driver;
     struct hfd_fleet_row row;
@@ -439,13 +445,49 @@ static struct hfd_fleet_reading reading(const struct hfd_exchange *x,
         .spec_schema = hfd_exchange_app(x)->driver->rules.spec_schema[cmd->kind]};
 }
 
-static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_row *row)
+/* Makes the tag of a document that was built. @return as hfd_etag_make, HFD_LIMIT */
+static hfd_rc tag_of(const struct hfd_buf *b, struct hfd_arena *mem, hfd_slice *out,
+                     struct hfd_err *err)
+{
+    const hfd_slice document = {b->p, b->len};
+
+    *out = HFD_SLICE("");
+    return b->rc == HFD_OK ? hfd_etag_make(&document, 1, mem, out, err) : b->rc;
+}
+
+/* The tag of the row that was read. */
+static hfd_rc tag_of_row(const struct hfd_fleet_command *cmd, hfd_slice *out, struct hfd_err *err)
+{
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, HFD_FLEET_DOCUMENT_MAX_BYTES);
+    fleet_add_document(&b, NULL, &cmd->row, cmd->vocabulary);
+    rc = tag_of(&b, cmd->call.mem, out, err);
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/* True for a GET of what the caller has. */
+static bool is_had(const struct hfd_exchange *x, const struct hfd_fleet_command *cmd,
+                   hfd_slice etag)
+{
+    return hfd_exchange_route(x)->fn == hfd_fleet_api_get && etag.len > 0 &&
+           hfd_etag_matches(cmd->match.if_none_match, etag);
+}
+
+/* Sends the document of a resource with its tag. Without memory for the tag it has none. */
+static void send_row(struct hfd_exchange *x, int status, const struct hfd_fleet_command *cmd)
 {
     struct hfd_reply reply = {.status = status};
     struct hfd_buf b;
 
     hfd_buf_init(&b, HFD_FLEET_DOCUMENT_MAX_BYTES);
-    fleet_add_document(&b, NULL, row, hfd_exchange_app(x)->vocabulary);
+    fleet_add_document(&b, NULL, &cmd->row, hfd_exchange_app(x)->vocabulary);
+    if (tag_of(&b, cmd->call.mem, &reply.etag, NULL) == HFD_OK && is_had(x, cmd, reply.etag)) {
+        hfd_buf_reset(&b);
+        reply.status = 304;
+    }
     hfd_api_send(x, &reply, "application/json", &b);
 }
 
@@ -469,19 +511,70 @@ static void fail_reading(struct hfd_exchange *x, const struct hfd_fleet_command 
         hfd_exchange_fail_fields(x, rc, err, &r->found);
 }
 
+/* Reads and copies the preconditions of a request. Those of a GET that are malformed match nothing.
+ */
+static hfd_rc read_match(const struct hfd_exchange *x, struct hfd_fleet_command *cmd,
+                         struct hfd_err *err)
+{
+    struct hfd_precondition *m = &cmd->match;
+    const bool reads = hfd_exchange_route(x)->fn == hfd_fleet_api_get;
+    hfd_rc rc = hfd_exchange_header(x, "if-none-match", &m->if_none_match, err);
+
+    if (rc == HFD_OK && !reads)
+        rc = hfd_exchange_header(x, "if-match", &m->if_match, err);
+    if (rc == HFD_OK && !reads)
+        rc = hfd_precondition_parse(m, err);
+    if (rc != HFD_OK && !reads)
+        return rc;
+    m->if_match = hfd_arena_dup(cmd->call.mem, m->if_match);
+    m->if_none_match = hfd_arena_dup(cmd->call.mem, m->if_none_match);
+    return m->if_match.p != NULL && m->if_none_match.p != NULL
+               ? HFD_OK
+               : hfd_fail_nomem(err, "copy a request");
+}
+
+/* Reads `force` of a deletion. */
+static hfd_rc read_force(struct hfd_exchange *x, bool *out, struct hfd_err *err)
+{
+    hfd_slice text;
+    hfd_rc rc =
+        hfd_query_get(hfd_exchange_request(x)->query, "force", hfd_exchange_mem(x), &text, err);
+
+    *out = rc == HFD_OK && hfd_slice_is(text, "true");
+    if (rc != HFD_OK || *out || text.len == 0 || hfd_slice_is(text, "false"))
+        return rc;
+    return hfd_fail_field(err, HFD_BAD_REQUEST, "force", "force must be true or false");
+}
+
+/* Reads what a PATCH or DELETE has beside its body. */
+static hfd_rc read_terms(struct hfd_exchange *x, const struct hfd_fleet_action *c,
+                         struct hfd_fleet_command *cmd, struct hfd_err *err)
+{
+    const bool deletes = c == &hfd_fleet_deleting || c == &hfd_fleet_force_deleting;
+    hfd_rc rc = HFD_OK;
+
+    if (c == &hfd_fleet_patching || c == &hfd_fleet_deleting)
+        rc = read_match(x, cmd, err);
+    return rc == HFD_OK && deletes ? read_force(x, &cmd->force, err) : rc;
+}
+
 void hfd_fleet_api_change(struct hfd_exchange *x)
 {
     const struct hfd_fleet_action *c = hfd_exchange_route(x)->arg;
     struct hfd_fleet_command *cmd = fleet_command_start(x);
     struct hfd_fleet_reading r;
     struct hfd_err err;
-    hfd_rc rc = HFD_OK;
+    hfd_rc rc;
 
     if (cmd == NULL)
         return;
     cmd->status = c->status;
+    cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
     r = reading(x, cmd);
-    if (c->read != NULL)
+    rc = read_terms(x, c, cmd, &err);
+    if (cmd->force && !hfd_access_may_force(x))
+        return;
+    if (rc == HFD_OK && c->read != NULL)
         rc = c->read(hfd_exchange_request(x)->body, cmd, &r, &err);
     if (c == &hfd_fleet_reporting && !hfd_access_may_report(x, cmd->in.report.adapter))
         return;
@@ -493,14 +586,25 @@ void hfd_fleet_api_change(struct hfd_exchange *x)
     hfd_exchange_update(x, c->fn, cmd, c->then);
 }
 
+/* A deletion that the protection of a resource did not stop. */
+static void log_override(const struct hfd_fleet_command *cmd)
+{
+    if (cmd->overrides)
+        HFD_LOG(HFD_LOG_WARN, "audit: protection overridden",
+                HFD_LOG_CSTR("kind", hfd_kind_name(cmd->kind)), HFD_LOG_STR("id", cmd->id),
+                HFD_LOG_STR("by", cmd->call.caller));
+}
+
 static void on_changed(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
 {
     const struct hfd_fleet_command *cmd = arg;
 
-    if (rc != HFD_OK)
+    if (rc != HFD_OK) {
         hfd_exchange_fail(x, rc, err);
-    else
-        send_row(x, cmd->status, &cmd->row);
+        return;
+    }
+    log_override(cmd);
+    send_row(x, cmd->status, cmd);
 }
 
 /* Begins the list of what a run of a transaction function changes. */
@@ -544,7 +648,26 @@ static hfd_rc txn_get_some(struct hfd_txn *tx, void *arg, struct hfd_err *err)
         return rc;
     hfd_buf_reset(cmd->body);
     fleet_add_document(cmd->body, cmd->in.list.fields, &cmd->row, cmd->vocabulary);
-    return hfd_buf_finish(cmd->body, &document, err);
+    rc = tag_of_row(cmd, &cmd->etag, err);
+    return rc == HFD_OK ? hfd_buf_finish(cmd->body, &document, err) : rc;
+}
+
+/* The tag is that of the whole document, so that it can be sent back in If-Match. */
+static void on_got_some(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
+{
+    const struct hfd_fleet_command *cmd = arg;
+    struct hfd_reply reply = {.status = 304, .etag = cmd->etag};
+
+    if (rc != HFD_OK) {
+        hfd_exchange_fail(x, rc, err);
+        return;
+    }
+    if (!is_had(x, cmd, cmd->etag)) {
+        reply.status = 200;
+        reply.content_type = "application/json";
+        reply.body = hfd_buf_slice(cmd->body);
+    }
+    hfd_exchange_reply(x, &reply);
 }
 
 /* Parsing a whole document again takes long for a loop, so a reader selects its members. */
@@ -552,7 +675,7 @@ static void get_some(struct hfd_exchange *x, struct hfd_fleet_command *cmd)
 {
     cmd->body = hfd_exchange_body(x, HFD_FLEET_DOCUMENT_MAX_BYTES);
     cmd->vocabulary = hfd_exchange_app(x)->vocabulary;
-    hfd_exchange_view_short(x, txn_get_some, cmd, on_written);
+    hfd_exchange_view_short(x, txn_get_some, cmd, on_got_some);
 }
 
 static void on_got(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hfd_err *err)
@@ -562,7 +685,7 @@ static void on_got(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct hf
     if (rc != HFD_OK)
         hfd_exchange_fail(x, rc, err);
     else
-        send_row(x, 200, &cmd->row);
+        send_row(x, 200, cmd);
 }
 
 void hfd_fleet_api_get(struct hfd_exchange *x)
@@ -573,7 +696,9 @@ void hfd_fleet_api_get(struct hfd_exchange *x)
 
     if (cmd == NULL)
         return;
-    rc = read_fields(x, cmd, &cmd->in.list.fields, &err);
+    rc = read_match(x, cmd, &err);
+    if (rc == HFD_OK)
+        rc = read_fields(x, cmd, &cmd->in.list.fields, &err);
     if (rc == HFD_OK && cmd->in.list.fields != NULL) {
         get_some(x, cmd);
         return;
@@ -605,6 +730,27 @@ static hfd_rc read_create(hfd_slice body, struct hfd_fleet_command *cmd,
 
 const struct hfd_fleet_action hfd_fleet_creating = {read_create, txn_create, on_changed, 201, NULL};
 
+/*
+ * Checks the preconditions of a PATCH or DELETE, in its transaction. A deletion that goes on may
+ * be asked for again: that begins nothing.
+ */
+static hfd_rc check_match(struct hfd_txn *tx, struct hfd_fleet_command *cmd, bool deletes,
+                          struct hfd_err *err)
+{
+    struct hfd_precondition_on is = {.exists = true};
+    hfd_rc rc;
+
+    if (cmd->match.if_match.len + cmd->match.if_none_match.len == 0)
+        return HFD_OK;
+    rc = txn_get(tx, cmd, err);
+    if (rc != HFD_OK || (deletes && cmd->row.deleted_us != 0))
+        return rc;
+    rc = tag_of_row(cmd, &is.etag, err);
+    is.alias =
+        hfd_arena_printf(cmd->call.mem, "\"generation-%lld\"", (long long)cmd->row.generation);
+    return rc == HFD_OK ? hfd_precondition_check(&cmd->match, &is, err) : rc;
+}
+
 static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_fleet_command *cmd = arg;
@@ -613,7 +759,9 @@ static hfd_rc txn_patch(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     note_changes(cmd, &changes);
-    rc = hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
+    rc = check_match(tx, cmd, false, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_patch(tx, &cmd->call, &cmd->in.patch, &cmd->row, err);
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
@@ -626,6 +774,26 @@ static hfd_rc read_patch(hfd_slice body, struct hfd_fleet_command *cmd, struct h
 
 const struct hfd_fleet_action hfd_fleet_patching = {read_patch, txn_patch, on_changed, 200, NULL};
 
+/*
+ * Checks that what a deletion names is there and not protected, unless it is forced.
+ * @return HFD_OK, HFD_NOT_FOUND, HFD_PROTECTED
+ */
+static hfd_rc check_protection(struct hfd_txn *tx, struct hfd_fleet_command *cmd,
+                               struct hfd_err *err)
+{
+    const struct hfd_ctx c = {.tx = tx,
+                              .driver = cmd->driver,
+                              .now_us = cmd->call.now_us,
+                              .mem = cmd->call.mem,
+                              .err = err};
+    hfd_rc rc = txn_get(tx, cmd, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_protect_check_fleet(&c, cmd->kind, cmd->id);
+    cmd->overrides = rc == HFD_PROTECTED && cmd->force;
+    return cmd->overrides ? HFD_OK : rc;
+}
+
 static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
 {
     struct hfd_fleet_command *cmd = arg;
@@ -636,6 +804,11 @@ static hfd_rc txn_delete(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     hfd_rc rc;
 
     note_changes(cmd, &changes);
+    rc = check_protection(tx, cmd, err);
+    if (rc == HFD_OK)
+        rc = check_match(tx, cmd, true, err);
+    if (rc != HFD_OK)
+        return rc;
     rc = hfd_fleet_delete(tx, &cmd->call, &target, &deletion, err);
     cmd->row = deletion.row;
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
@@ -652,7 +825,9 @@ static hfd_rc txn_force_delete(struct hfd_txn *tx, void *arg, struct hfd_err *er
     hfd_rc rc;
 
     note_changes(cmd, &changes);
-    rc = hfd_fleet_force_delete(tx, &cmd->call, &target, err);
+    rc = check_protection(tx, cmd, err);
+    if (rc == HFD_OK)
+        rc = hfd_fleet_force_delete(tx, &cmd->call, &target, err);
     return rc == HFD_OK ? hfd_resource_observe(tx, cmd->driver, &cmd->call, err) : rc;
 }
 
@@ -666,6 +841,7 @@ static void on_force_deleted(struct hfd_exchange *x, void *arg, hfd_rc rc,
         hfd_exchange_fail(x, rc, err);
         return;
     }
+    log_override(cmd);
     HFD_LOG(HFD_LOG_WARN, "audit: removed by force", HFD_LOG_CSTR("kind", hfd_kind_name(cmd->kind)),
             HFD_LOG_STR("id", cmd->id), HFD_LOG_STR("by", cmd->call.caller),
             HFD_LOG_STR("reason", cmd->in.reason));

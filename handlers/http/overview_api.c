@@ -1,6 +1,7 @@
 /* See overview_api.h. */
 #include "handlers/http/overview_api.h"
 
+#include "driver/base/etag.h"
 #include "driver/base/trouble.h"
 #include "driver/core/detail.h"
 #include "driver/core/driver.h"
@@ -265,6 +266,7 @@ static void detail_format(struct hfd_buf *b, const struct hfd_detail *d)
         hfd_buf_addf(b, "\"%lld\"", (long long)d->instance);
     else
         hfd_buf_lit(b, "null");
+    add_bool(b, "protected", d->protected_by.len > 0);
     add_json(b, "input", d->is_there ? d->input : HFD_SLICE("null"));
     add_json(b, "drift", d->item.drift_count > 0 ? d->item.drift : HFD_SLICE("[]"));
     add_order(b, d);
@@ -709,7 +711,7 @@ static void on_events(struct hfd_exchange *x, void *arg, hfd_rc rc, const struct
         return;
     begin_answer(x, &b);
     feed_format(&b, &cmd->feed);
-    rc = hfd_etag_make(hfd_buf_slice(&b), cmd->mem, &reply.etag, &own);
+    rc = hfd_etag_make(&(hfd_slice){b.p, b.len}, 1, cmd->mem, &reply.etag, &own);
     if (rc != HFD_OK) {
         hfd_buf_fini(&b);
         hfd_exchange_fail(x, rc, &own);

@@ -1,10 +1,9 @@
 /*
- * Reads query parameters, `fields`, preferences and entity tags. Pure. Thread: any.
+ * Reads query parameters, `fields` and preferences. Pure. Thread: any.
  *
  * Parameters are percent-decoded. "+" is a space, and the last one of a name counts. `fields` of a
  * list selects members of each item: "name,status.conditions.type,labels.*". It always includes id.
- * Source: HyperFleet API. Entity tags: equal bytes have equal tags. Source: RFC 9110, 8.8.3 and
- * 13.1.2.
+ * Source: HyperFleet API.
  */
 #ifndef HFD_HTTP_QUERY_H
 #define HFD_HTTP_QUERY_H
@@ -82,16 +81,5 @@ HFD_MUST_CHECK hfd_rc hfd_fields_parse(enum hfd_kind kind, hfd_slice text, struc
 
 /** Adds the selected members of a document to b. A failure is kept in b. */
 void hfd_fields_add(struct hfd_buf *b, const struct hfd_fields *fields, hfd_slice document);
-
-/**
- * Makes the strong tag of an answer, with its quotes.
- * @param out  in mem
- * @return HFD_OK, HFD_NOMEM
- */
-HFD_MUST_CHECK hfd_rc hfd_etag_make(hfd_slice body, struct hfd_arena *mem, hfd_slice *out,
-                                    struct hfd_err *err);
-
-/** Tells if a value of If-None-Match has the tag: the answer is 304. */
-bool hfd_etag_matches(hfd_slice if_none_match, hfd_slice etag);
 
 #endif

@@ -31,6 +31,8 @@ static const struct row {
     [HFD_CONFLICT]    = {400, "RES-101", 409, "CNF-001", "conflict",            "Resource Conflict"},
     [HFD_DELETING]    = {400, "RES-101", 409, "CNF-003", "conflict",            "State Conflict"},
     [HFD_IMMUTABLE]   = {400, "RES-106", 409, "CNF-001", "conflict",            "Resource Conflict"},
+    [HFD_PROTECTED]   = {400, "RES-109", 409, "CNF-003", "conflict",            "State Conflict"},
+    [HFD_PRECONDITION] = {412, "RES-101", 412, "CNF-003", "conflict",           "State Conflict"},
     [HFD_COOKIE]      = {400, "RES-102", 400, "VAL-005", "bad-request",         "Bad Request"},
     [HFD_LIMIT]       = {400, "RES-107", 400, "VAL-000", "validation-error",    "Validation Failed"},
     [HFD_BUSY]        = {503, "RES-199", 503, "SVC-001", "service-unavailable", "Service Unavailable"},
@@ -47,7 +49,7 @@ _Static_assert(HFD_DAMAGED == HFD_RC_COUNT - 1, "a new code behind the last one 
 
 static const struct { int status; const char *text; } status_texts[] = {
     {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"}, {304, "Not Modified"}, {400, "Bad Request"}, {401, "Unauthorized"}, {404, "Not Found"}, {403, "Forbidden"}, {405, "Method Not Allowed"},
-    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {417, "Expectation Failed"}, {422, "Unprocessable Content"},
     {421, "Misdirected Request"}, {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {507, "Insufficient Storage"},
 };
 /* clang-format on */

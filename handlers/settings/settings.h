@@ -251,6 +251,8 @@ struct hfd_map {
  X("driver.resource_overrides",     resource_overrides,          LIST,     "[]", 0, 0, \
    "fields of driver.values that `resource` may override, as dotted paths: " \
    "cluster.spec.region; null and empty strings override nothing", check_dotted_path) \
+ X("driver.protect_labels",         protect_labels,              LIST,     "[]", 0, 0, \
+   "labels of an order that protect its resource from deletion, as key=value", check_label) \
  X("driver.terminal_reasons",       terminal_reasons,            LIST, \
    "[ValidationFailed, InvalidConfiguration, InvalidSpec, InvalidManifest, InvalidImage, " \
    "InvalidCredentials, InvalidPullSecret, UnsupportedVersion, UnsupportedRegion, " \

@@ -273,6 +273,11 @@ static bool is_reason(hfd_slice s)
     return hfd_is_alnum(s.p[0]) && hfd_is_alnum(s.p[s.len - 1]);
 }
 
+static bool is_label_pair(hfd_slice s)
+{
+    return s.p[0] != '=' && memchr(s.p, '=', s.len) != NULL;
+}
+
 /* False for headers that the program sends itself. */
 static bool is_free_header(hfd_slice s)
 {
@@ -407,6 +412,7 @@ CHECK_(header_value, {is_header_value, "at most 253 printable ASCII characters",
 CHECK_(namespace, {is_adapter_name, "a namespace of lower-case letters, digits and - between them", NULL});
 CHECK_(node_address, {is_node_address, "a host name or an address without a port", NULL});
 CHECK_(reason, {is_reason, "reasons like QuotaExceeded, or dns:QuotaExceeded for those of one adapter", NULL});
+CHECK_(label, {is_label_pair, "labels as key=value: environment=production", NULL});
 CHECK_(rule, {.check = rule});
 #undef HEADER_
 #undef CHECK_
@@ -703,7 +709,7 @@ static bool item_is_plain(hfd_slice s)
     if (s.len == 0 || s.len > HFD_SETTING_ITEM_MAX)
         return false;
     for (size_t i = 0; i < s.len; i++) {
-        if (!hfd_is_alnum(s.p[i]) && memchr("._-/:", s.p[i], 5) == NULL)
+        if (!hfd_is_alnum(s.p[i]) && memchr("._-/:=", s.p[i], 6) == NULL)
             return false;
     }
     return true;
@@ -731,7 +737,7 @@ static hfd_rc parse_list(const struct hfd_setting_value *v, struct hfd_arena *me
         return hfd_fail_nomem(err, "parse a setting");
     for (size_t i = 0; i < count; i++) {
         if (!item_is_plain(items[i]))
-            return setting_expected(err, "items of letters, digits and . _ - / :", items[i]);
+            return setting_expected(err, "items of letters, digits and . _ - / : =", items[i]);
         for (size_t k = 0; k < i; k++) {
             if (hfd_slice_eq(items[k], items[i]))
                 return setting_expected(err, "each item once", items[i]);

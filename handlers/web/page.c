@@ -751,6 +751,7 @@ static void summary(struct hfd_html *h, const struct hfd_detail *d)
     text_row(h, "Health", i->health);
     text_row(h, "Drift", i->drift);
     text_row(h, "Labels", i->labels);
+    text_row(h, "Protected by", d->protected_by);
     text_row(h, "Ordered by", d->created_by);
     text_row(h, "Changed by", d->updated_by);
     time_row(h, "Ordered", i->created_us);

@@ -25,7 +25,7 @@ static struct hfd_cookie cookie_of(hfd_slice in)
         .nodepool_count = sizeof(pools) / sizeof(pools[0]),
         .digest = HFD_SLICE("digest"),
         .backend = HFD_SLICE("embedded"),
-        .credentials = {in.p + half, in.len - half},
+        .protect = {in.p + half, in.len - half},
     };
 }
 
@@ -42,7 +42,8 @@ static void sealed_opens(const struct hfd_cookie_ctx *ctx, hfd_slice in)
     HFD_ASSERT(text.len > 0 && text.len <= HFD_COOKIE_MAX);
     HFD_ASSERT(hfd_cookie_open(ctx, text, &back, &err) == HFD_OK);
     HFD_ASSERT(hfd_slice_eq(back.cluster_id, cookie.cluster_id));
-    HFD_ASSERT(back.credentials.len == 0 || hfd_slice_eq(back.credentials, cookie.credentials));
+    HFD_ASSERT(hfd_slice_is(back.protect, HFD_PROTECT_YES) ||
+               hfd_slice_eq(back.protect, cookie.protect));
 
     char *bad = (char *)hfd_arena_alloc(ctx->mem, text.len);
     if (bad == NULL || in.len == 0)

@@ -585,10 +585,15 @@ class Cases:
             self.start(*keys)
             id_, body = self.ready("lost2", pools={"worker": {"replicas": 0}})
             headers = {COOKIE: self.put(id_, body, 200).cookie}
+            guarded = json.loads(json.dumps(body))
+            guarded["driver"]["values"]["protect"] = True
+            guarded = {COOKIE: self.put(id_, guarded, 200).cookie}
             other, _ = self.ready("kept2")
             self.operator.keep.add("lost2-worker")
             self.start(*keys)
             path = "/clusters/" + id_
+            self.assertEqual(self.client.delete(path, guarded).json["error"], "RES-109")
+            self.assertEqual(self.client.get(path, headers).status, 404)
             self.assertEqual(self.client.delete(path, headers).status, 202)
             self.until_says(id_, "lost2-worker")
             self.server.restart()

@@ -123,7 +123,7 @@ class Refused(Case):
                  "driver.values.nodepolls: no such input; did you mean nodepools?"),
                 (values + ["region"],
                  "driver.values.region: no such input; expected one of cluster, "
-                 "nodepools, cluster_id, cluster_guresid, nodepool"),
+                 "nodepools, cluster_id, cluster_guresid, nodepool, protect"),
                 (values + ["nodepool"],
                  "driver.values.nodepool: no such input of a cluster resource; "
                  "expected cluster and nodepools"),

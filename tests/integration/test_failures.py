@@ -37,7 +37,8 @@ class Scene:
                                             "--driver-deadline-delete", "%ds" % seconds)
         self.server = Server("--adapters-required-cluster", ",".join(ADAPTERS),
                              "--adapters-required-nodepool", "validation,hypershift",
-                             "--driver-types-cluster", "hyperfleet-cluster,k8s-cluster", *flags)
+                             "--driver-types-cluster", "hyperfleet-cluster,k8s-cluster",
+                             "--driver-protect-labels", "environment=live", *flags)
         self.server.start()
         self.client = Client(self.server)
         self.fleet = Fleet(self.client, ADAPTERS, ["validation", "hypershift"])
@@ -128,6 +129,14 @@ class Scene:
                         cluster_input(name="crowd",
                                       nodepools=[{"name": "np-%d" % i} for i in range(101)]))
 
+    def it_is_protected(self):
+        self.made("3c0a194814284355", order(name="precious", protect=True))
+        return self.client.delete("/3c0a194814284355")
+
+    def its_label_protects_it(self):
+        self.made("3c0a194814284356", cluster_input(name="live", labels={"environment": "live"}))
+        return self.client.delete("/3c0a194814284356")
+
     def it_has_another_name(self):
         assert self.put("3c0a19481428434d", order(name="old-payments")).status == 202
         lose_rows(self.server, "3c0a19481428434d")
@@ -170,6 +179,8 @@ FAILURES = [
     ("a cluster made before has another name", "it_has_another_name"),
     ("too much", "it_is_too_much"),
     ("a resource that is not there", "there_is_no_resource"),
+    ("a protected resource is deleted", "it_is_protected"),
+    ("a resource with a protected label is deleted", "its_label_protects_it"),
     None,
     ("a creation is not finished in time", "a_creation_is_late"),
     ("a deletion is not finished in time", "a_deletion_is_late"),

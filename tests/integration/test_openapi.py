@@ -377,6 +377,9 @@ class OpenApi(Case):
         self.fleet.ready(gid)
         self.call(put, 200, body, **at)
         self.call(get, 200, **at)
+        self.call(get, 304, headers={"If-None-Match": "*"}, **at)
+        self.call(put, 412, body, headers={"If-None-Match": "*"}, **at)
+        self.call(delete, 412, headers={"If-Match": '"other"'}, **at)
         self.call(put, 413, "x" * 1100000, **at)
         self.call(put, 400, dict(body, driver={"values": {"clustr": {}}}), **at)
         for oid, given in ((get, None), (put, body), (delete, None)):
@@ -421,6 +424,13 @@ class OpenApi(Case):
             self.call(oid, 409, other, query={"id": creating}, **prefix)
             self.call(oid, 413, "x" * 1100000, **prefix)
 
+    def kept(self, at):
+        """The path of what a driver resource protects, in place of another path."""
+        gid, _, _ = self.created(cluster_input(nodepools=[{"name": "kept"}], protect=True))
+        (cluster,), (pool,) = self.fleet.of(gid)
+        ids = {"cluster_id": cluster["id"], "nodepool_id": pool["id"]}
+        return {name: ids[name] for name in at}
+
     def walk_resource(self, kind, suffix, made, at, missing):
         """All answers about one resource that was just made, up to its forced removal."""
         one = "ById" + suffix
@@ -432,7 +442,13 @@ class OpenApi(Case):
         good["metadata"] = {"job_name": "j"}
 
         self.call(oid("get"), 200, **at)
+        self.call(oid("get"), 304, headers={"If-None-Match": "*"}, **at)
         self.call(oid("get"), 400, query={"fields": "no_such_member"}, **at)
+        self.call(oid("patch"), 412, {"spec": {}}, headers={"If-Match": '"generation-2"'}, **at)
+        self.call(oid("delete"), 412, headers={"If-Match": '"generation-2"'}, **at)
+        self.call(oid("delete"), 400, query={"force": "perhaps"}, **at)
+        self.call(oid("delete"), 409, **self.kept(at))
+        self.call(force, 409, {"reason": "no"}, query={"force": "false"}, **self.kept(at))
         self.call(oid("patch"), 200, {"labels": {"a": "b"}}, **at)
         self.call(oid("patch"), 400, {"spec": {"nodes": 101, "replicas": 101}}, **at)
         self.call(oid("patch"), 413, huge, **at)

@@ -276,6 +276,38 @@ class Life(unittest.TestCase):
             self.assertEqual(answer.json["resource"]["values"]["cluster_id"], before["id"])
         self.assertEqual(self.api.cluster_of(self.gid)["generation"], before["generation"])
 
+    def test_protected(self):
+        """A protected resource stays at the remote, with an empty store and a cookie too. A change
+        of protect alone asks nothing of the remote. A tag guards what is driven there.
+        """
+        order = lib.cluster_input(nodepools=[{"name": "np1", "spec": {}}], protect=True)
+        path = "/" + self.gid
+
+        def delete(client):
+            answer = client.delete(path, {lib.COOKIE: self.cookie})
+            return answer.status, answer.body and answer.json.get("error")
+
+        self.cookie = self.client.put(path, order).cookie
+        self.assertEqual(delete(self.client), (400, "RES-109"))
+        tag = self.report_until("GET", 200).header("ETag")
+        before = self.api.of(self.gid)
+        other = driver_of(self.url, "--keys", os.path.join(self.driver.data, "keys"))
+        with other:
+            client = lib.Client(other)
+            self.addCleanup(client.close)
+            self.assertEqual(delete(client), (400, "RES-109"))
+            self.assertEqual(delete(client), (400, "RES-109"))
+            lib.eventually(lambda: client.get(path, {lib.COOKIE: self.cookie}).status == 200,
+                           "the resource is found again")
+            self.assertEqual(delete(client), (400, "RES-109"))
+        wrong = {"If-Match": '"x"'}
+        order["driver"]["values"]["protect"] = False
+        self.assertEqual(self.client.put(path, order, wrong).status, 412)
+        self.assertEqual(self.client.put(path, order, {"If-Match": tag}).status, 200)
+        self.assertEqual(self.client.delete(path, wrong).status, 412)
+        self.assertEqual(self.api.of(self.gid), before)
+        self.assertEqual(self.client.delete(path, {"If-Match": tag}).status, 202)
+
 
 class Adapters(unittest.TestCase):
     """The remote's adapters are its own, and the driver's settings do not name them."""

@@ -40,7 +40,7 @@ class Validate(Case):
         doc = self.says("create", body)
         self.assertEqual(doc, {
             "action": "create", "name": name, "type": "hyperfleet-cluster",
-            "nodepools": ["workers", "gpu"],
+            "nodepools": ["workers", "gpu"], "protected": False,
             "changes": [{"kind": "cluster", "action": "create", "name": name, "fields": []},
                         {"kind": "nodepool", "action": "create", "name": "workers", "fields": []},
                         {"kind": "nodepool", "action": "create", "name": "gpu", "fields": []}]})

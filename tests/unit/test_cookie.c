@@ -53,7 +53,7 @@ static struct hfd_cookie sample(void)
         .nodepool_count = 2,
         .digest = HFD_SLICE("\0\0\0\1\0digest\xff"),
         .backend = HFD_SLICE("embedded"),
-        .credentials = HFD_SLICE("{\"token\":\"t\"}"),
+        .protect = HFD_SLICE("yes\nteam=blue"),
     };
 }
 
@@ -99,7 +99,7 @@ static void assert_same(const struct hfd_cookie *a, const struct hfd_cookie *b)
     assert_true(hfd_slice_eq(a->cluster_id, b->cluster_id));
     assert_true(hfd_slice_eq(a->digest, b->digest));
     assert_true(hfd_slice_eq(a->backend, b->backend));
-    assert_true(hfd_slice_eq(a->credentials, b->credentials));
+    assert_true(hfd_slice_eq(a->protect, b->protect));
     assert_int_equal(a->nodepool_count, b->nodepool_count);
     for (size_t i = 0; i < a->nodepool_count; i++)
         assert_true(hfd_slice_eq(a->nodepool_ids[i], b->nodepool_ids[i]));
@@ -206,7 +206,7 @@ static void cookie_too_long_is_refused_unread(void **state)
 
 /*
  * Up to the last byte everything is carried; beyond it first the nodepools stay behind, then the
- * credentials.
+ * labels: then it counts as protected.
  */
 static void cookie_leaves_out_what_does_not_fit(void **state)
 {
@@ -219,28 +219,28 @@ static void cookie_leaves_out_what_does_not_fit(void **state)
 
     memset(big, 'x', sizeof(big));
     in.nodepool_count = 0;
-    in.credentials = (hfd_slice){big, 7634 - fixed_len};
+    in.protect = (hfd_slice){big, 7634 - fixed_len};
     text = seal(fx, &in);
     assert_int_equal(text.len, HFD_COOKIE_MAX);
     assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_same(&in, &out);
 
-    in.nodepool_count = 1; /* does not fit beside such credentials */
+    in.nodepool_count = 1; /* does not fit beside such labels */
     text = seal(fx, &in);
     assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
     assert_int_equal(out.nodepool_count, 0);
-    assert_int_equal(out.credentials.len, in.credentials.len);
+    assert_int_equal(out.protect.len, in.protect.len);
 
     for (size_t i = 0; i < 3000; i++)
         many[i] = pools[i % 2];
     in.nodepool_ids = many;
     in.nodepool_count = 3000;
     for (size_t len = 7634 - fixed_len + 1; len <= sizeof(big); len += 20000) {
-        in.credentials.len = len;
+        in.protect.len = len;
         text = seal(fx, &in);
         assert_int_equal(open_in(fx, text, &fx->mem, &out), HFD_OK);
         assert_int_equal(out.nodepool_count, 0);
-        assert_int_equal(out.credentials.len, 0);
+        assert_true(hfd_slice_is(out.protect, HFD_PROTECT_YES));
         assert_true(hfd_slice_eq(out.digest, in.digest));
     }
 

@@ -288,7 +288,7 @@ static void work_stays_without_shards(void **state)
     };
     static const char *const counts[] = {"SELECT count(*) FROM upstream",
                                          "SELECT count(*) FROM stray"};
-    static const char *const steps[] = {"0023_leader", "0027_no_shards"};
+    static const char *const steps[] = {"0023_leader", "0028_no_shards"};
     struct fixture *fx = *state;
     char dir[TMPDIR_MAX + 8];
     struct hfd_err err;

@@ -302,34 +302,6 @@ static void parameters_are_taken_in_order(void **state)
     hfd_arena_fini(&mem);
 }
 
-/* Equal bytes have equal tags; a list, a weak tag and the asterisk match. */
-static void tags_of_answers(void **state)
-{
-    static const struct {
-        const char *before, *after;
-        bool yes;
-    } rows[] = {{"", "", true},   {"W/", "", true}, {"\"x\" , ", "", true}, {"", ",\"x\"", true},
-                {"x", "", false}, {"", "x", false}, {"\"", "", false}};
-    struct hfd_arena mem;
-    hfd_slice tag, same, other;
-
-    (void)state;
-    hfd_arena_init(&mem, 1 << 16);
-    assert_int_equal(hfd_etag_make(HFD_SLICE("body"), &mem, &tag, NULL), HFD_OK);
-    assert_int_equal(hfd_etag_make(HFD_SLICE("body"), &mem, &same, NULL), HFD_OK);
-    assert_int_equal(hfd_etag_make(HFD_SLICE("bodx"), &mem, &other, NULL), HFD_OK);
-    assert_true(hfd_slice_eq(tag, same) && !hfd_slice_eq(tag, other));
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_int_equal(hfd_etag_matches(hfd_arena_printf(&mem, "%s%.*s%s", rows[i].before,
-                                                           HFD_SLICE_FMT(tag), rows[i].after),
-                                          tag),
-                         rows[i].yes);
-    assert_true(hfd_etag_matches(HFD_SLICE("*"), tag));
-    assert_false(hfd_etag_matches(HFD_SLICE(""), tag));
-    assert_false(hfd_etag_matches(HFD_SLICE_NONE, tag));
-    hfd_arena_fini(&mem);
-}
-
 /* RFC 7240, 2: names in any case, the first of a name, parameters, quotes; 50 seconds at most. */
 static void preferences_are_found(void **state)
 {
@@ -414,7 +386,7 @@ int main(void)
         cmocka_unit_test(parameters_are_decoded),        cmocka_unit_test(numbers_are_bounded),
         cmocka_unit_test(fields_project_items),          cmocka_unit_test(fields_are_whole_or_fail),
         cmocka_unit_test(unknown_fields_are_named),      cmocka_unit_test(many_fields_are_refused),
-        cmocka_unit_test(parameters_are_taken_in_order), cmocka_unit_test(tags_of_answers),
+        cmocka_unit_test(parameters_are_taken_in_order),
     };
 
     return cmocka_run_group_tests_name("query", tests, faultmem_setup_json, NULL);

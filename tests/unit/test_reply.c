@@ -70,6 +70,8 @@ static void codes_become_answers(void **state)
         {HFD_CONFLICT, 400, "RES-101", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
         {HFD_DELETING, 400, "RES-101", 409, "HYPERFLEET-CNF-003", "conflict", "State Conflict"},
         {HFD_IMMUTABLE, 400, "RES-106", 409, "HYPERFLEET-CNF-001", "conflict", "Resource Conflict"},
+        {HFD_PROTECTED, 400, "RES-109", 409, "HYPERFLEET-CNF-003", "conflict", "State Conflict"},
+        {HFD_PRECONDITION, 412, "RES-101", 412, "HYPERFLEET-CNF-003", "conflict", "State Conflict"},
         {HFD_COOKIE, 400, "RES-102", 400, "HYPERFLEET-VAL-005", "bad-request", "Bad Request"},
         {HFD_LIMIT, 400, "RES-107", 400, "HYPERFLEET-VAL-000", "validation-error",
          "Validation Failed"},

@@ -872,6 +872,8 @@ static void assert_resource_equal(const struct hfd_resource_row *a,
     assert_true(a->mendable == b->mendable);
     assert_slice(a->repairs, b->repairs);
     assert_int_equal(a->repair_us, b->repair_us);
+    assert_slice(a->protect, b->protect);
+    assert_slice(a->op_match, b->op_match);
 }
 
 /* Two rows of one resource. */
@@ -910,7 +912,10 @@ static const struct hfd_resource_row resource_rows[] = {
      36,
      true,
      S("{}"),
-     37},
+     37,
+     S("no\na=b\n"),
+     S("If-Match: *"),
+     ""},
     {31,
      S("g"),
      S("org/u"),
@@ -945,7 +950,10 @@ static const struct hfd_resource_row resource_rows[] = {
      0,
      false,
      S(""),
-     0},
+     0,
+     S(""),
+     S(""),
+     ""},
 };
 
 /*
@@ -956,6 +964,7 @@ static void resource_row_is_replaced_whole(void **state)
 {
     struct fixture *fx = *state;
     struct hfd_resource_row got;
+    struct hfd_part_row of;
 
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(hfd_resource_row_put(&fx->tx, &resource_rows[i], NULL), HFD_OK);
@@ -977,14 +986,9 @@ static void resource_row_is_replaced_whole(void **state)
     }
     assert_int_equal(hfd_resource_row_delete(&fx->tx, S("g"), NULL), HFD_OK);
     assert_int_equal(hfd_resource_row_get(&fx->tx, S("g"), &fx->mem, &got, NULL), HFD_NOT_FOUND);
-    {
-        struct hfd_part_row part;
-
-        assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f"), &fx->mem, &part, NULL),
-                         HFD_NOT_FOUND);
-        assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("e"), &fx->mem, &part, NULL), HFD_OK);
-        assert_slice(part.guresid, S("h"));
-    }
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("f"), &fx->mem, &of, NULL), HFD_NOT_FOUND);
+    assert_int_equal(hfd_part_row_by_fleet(&fx->tx, S("e"), &fx->mem, &of, NULL), HFD_OK);
+    assert_slice(of.guresid, S("h"));
 }
 
 /* ---- history ---- */
@@ -1723,7 +1727,7 @@ static const struct summed {
     {"fleet", "'c1' of table 'fleet'", "seq due_seq trace"},
     {"report", "'c1/dns' of table 'report'", ""},
     {"resource", "'g1' of table 'resource'",
-     "cause trace drift drift_count mendable repairs repair_us"},
+     "cause trace drift drift_count mendable repairs repair_us protect op_match"},
     {"part", "'g1/c1' of table 'part'", "aside"},
 };
 #define SUMMED (sizeof(summed) / sizeof(summed[0]))

@@ -1,12 +1,18 @@
 /* See output.h. */
 #include "driver/core/output.h"
 
+#include "driver/base/check.h"
+#include "driver/base/clock.h"
+#include "driver/base/foreign.h"
 #include "driver/base/jsonx.h"
 #include "driver/base/log.h"
+#include "driver/base/trouble.h"
 #include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/keyring.h"
+#include "driver/core/outcome.h"
 #include "driver/core/parts.h"
+#include "driver/core/transition.h"
 #include "store/rows_report.h"
 #include "store/rows_resource.h"
 
@@ -556,4 +562,109 @@ hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd_parts *parts,
         rc = finish(c, &b, &row->output);
     hfd_buf_fini(&b);
     return rc == HFD_OK ? build_secrets(c, parts, row) : rc;
+}
+
+/* ---- answers ---- */
+
+#define SILENT_US (60 * HFD_US_PER_S) /* after a start adapters need a moment */
+#define SILENT_MAX_BYTES ((size_t)250)
+
+/*
+ * Gives what an operation waits for, and the adapters that are silent for every resource. The row
+ * cannot have these: it does not change when they come.
+ */
+static hfd_slice waits_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
+{
+    hfd_slice all = row->op_waits;
+    struct hfd_buf silent;
+
+    hfd_buf_init(&silent, SILENT_MAX_BYTES);
+    hfd_troubles_tell(HFD_TROUBLE_SILENT, c->now_us - SILENT_US, &silent);
+    if (silent.len > 0 && row->op_waits.len > 0)
+        all = hfd_arena_printf(c->mem, "%.*s%.*s",
+                               HFD_FOREIGN_CUT(row->op_waits, HFD_WAITING_MAX_BYTES - silent.len),
+                               (int)silent.len, silent.p);
+    hfd_buf_fini(&silent);
+    return all.p != NULL ? all : row->op_waits;
+}
+
+struct hfd_hint hfd_hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
+{
+    const char *status = row->state == HFD_STATE_DELETING   ? "deleting"
+                         : row->state == HFD_STATE_UPDATING ? "updating"
+                                                            : "creating";
+
+    return hfd_hint_make(&(struct hfd_hint_input){
+        .status = status,
+        .started_us = row->op_started_us,
+        .estimate_us = row->op_estimate_us,
+        .deadline_us = row->op_deadline_us,
+        .now_us = c->now_us,
+        .plan = row->op_plan,
+        .message = waits_of(c, row),
+    });
+}
+
+/* A late deletion goes on: its error is answered, and not stored. */
+static hfd_rc answer_late(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                          struct hfd_answer_doc *out)
+{
+    struct hfd_outcome o;
+    hfd_rc rc = hfd_judge_outcome(c, row, NULL, &o);
+
+    if (rc != HFD_OK || HFD_NEVER(o.code == NULL))
+        return rc;
+    out->error = hfd_slice_of(o.code);
+    out->message = o.message;
+    return HFD_OK;
+}
+
+hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                      struct hfd_answer_doc *out)
+{
+    const bool late = row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, c->now_us);
+    hfd_rc rc;
+
+    out->decided = true;
+    out->answer = hfd_life_get((enum hfd_state)row->state, late);
+    switch (out->answer) {
+    case HFD_ANSWER_OUTPUT:
+        out->type = row->type;
+        out->values = hfd_output_values(row);
+        out->manifests = hfd_output_manifests(row);
+        rc = hfd_output_secrets(c, row, &out->secrets);
+        return rc == HFD_OK ? hfd_resource_row_tag(row, c->mem, &out->etag, c->err) : rc;
+    case HFD_ANSWER_FAILED:
+        out->error = row->fail_code;
+        out->message = row->fail_message;
+        return late ? answer_late(c, row, out) : HFD_OK;
+    case HFD_ANSWER_HINT:
+    case HFD_ANSWER_BUSY:
+        out->hint = hfd_hint_of(c, row);
+        out->began_us = row->op_started_us;
+        out->waits = row->op_waits;
+        return HFD_OK;
+    case HFD_ANSWER_ABSENT:
+        return HFD_OK;
+    }
+    return hfd_fail(c->err, HFD_CORRUPT, "resource %.*s is in no known state",
+                    HFD_SLICE_FMT(row->guresid));
+}
+
+hfd_rc hfd_answer_put(const struct hfd_ctx *c, const struct hfd_resource_row *row, bool conflict,
+                      struct hfd_answer_doc *out)
+{
+    hfd_rc rc = HFD_OK;
+
+    if (conflict) {
+        /* A late deletion is still in the way: 409 with a hint, not 400 with its error. */
+        out->hint = hfd_hint_of(c, row);
+        out->answer = HFD_ANSWER_BUSY;
+        out->decided = true;
+    } else {
+        rc = hfd_answer_row(c, row, out);
+    }
+    out->has_cookie = rc == HFD_OK && out->answer != HFD_ANSWER_FAILED;
+    out->cookie = row->cookie;
+    return rc;
 }

@@ -5,6 +5,9 @@
  *
  * The secrets of adapter reports at rest: sealed, and bound to the cluster or nodepool and the
  * adapter. Thread: any.
+ *
+ * From the settled row of a resource to the answer of a request. Thread: any, inside a transaction
+ * function.
  */
 #ifndef HFD_CORE_OUTPUT_H
 #define HFD_CORE_OUTPUT_H
@@ -62,5 +65,18 @@ HFD_MUST_CHECK hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice 
  * @return HFD_OK, HFD_NOT_FOUND, HFD_CORRUPT (a key is missing), HFD_NOMEM
  */
 HFD_MUST_CHECK hfd_rc hfd_order_secrets_reseal(const struct hfd_ctx *c, hfd_slice guresid);
+
+/** The hint of the operation of a row. */
+struct hfd_hint hfd_hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row);
+/** The answer of GET and DELETE. @return HFD_OK, HFD_CORRUPT, HFD_NOMEM */
+HFD_MUST_CHECK hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                                     struct hfd_answer_doc *out);
+/**
+ * The answer of PUT: with the cookie on 200, 202 and 409.
+ * @param conflict  409, with the hint of the operation in the way
+ * @return as hfd_answer_row
+ */
+HFD_MUST_CHECK hfd_rc hfd_answer_put(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                                     bool conflict, struct hfd_answer_doc *out);
 
 #endif

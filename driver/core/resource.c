@@ -4,7 +4,6 @@
 #include "driver/base/check.h"
 #include "driver/base/clock.h"
 #include "driver/base/foreign.h"
-#include "driver/base/trouble.h"
 #include "driver/core/drift.h"
 #include "driver/core/driver.h"
 #include "driver/core/history.h"
@@ -20,48 +19,12 @@
 #include "store/rows_overview.h"
 #include "store/rows_resource.h"
 
-/* ---- answer ---- */
+/* The decision tables are in life.c, the judgement is in outcome.c. */
 
-/* From the settled row of a resource to the answer of a request. Thread: any, in a transaction. */
-
-#define SILENT_US (60 * HFD_US_PER_S) /* after a start adapters need a moment */
-#define SILENT_MAX_BYTES ((size_t)250)
-
-/*
- * Gives what an operation waits for, and the adapters that are silent for every resource. The row
- * cannot have these: it does not change when they come.
- */
-static hfd_slice waits_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
-{
-    hfd_slice all = row->op_waits;
-    struct hfd_buf silent;
-
-    hfd_buf_init(&silent, SILENT_MAX_BYTES);
-    hfd_troubles_tell(HFD_TROUBLE_SILENT, c->now_us - SILENT_US, &silent);
-    if (silent.len > 0 && row->op_waits.len > 0)
-        all = hfd_arena_printf(c->mem, "%.*s%.*s",
-                               HFD_FOREIGN_CUT(row->op_waits, HFD_WAITING_MAX_BYTES - silent.len),
-                               (int)silent.len, silent.p);
-    hfd_buf_fini(&silent);
-    return all.p != NULL ? all : row->op_waits;
-}
-
-static struct hfd_hint hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
-{
-    const char *status = row->state == HFD_STATE_DELETING   ? "deleting"
-                         : row->state == HFD_STATE_UPDATING ? "updating"
-                                                            : "creating";
-
-    return hfd_hint_make(&(struct hfd_hint_input){
-        .status = status,
-        .started_us = row->op_started_us,
-        .estimate_us = row->op_estimate_us,
-        .deadline_us = row->op_deadline_us,
-        .now_us = c->now_us,
-        .plan = row->op_plan,
-        .message = waits_of(c, row),
-    });
-}
+#define INCARNATION_BYTES 8
+#define BUSY_FIELD_MAX_BYTES 100                     /* of a field that a 409 names */
+#define BUSY_WAITS_MAX_BYTES 250                     /* of what is waited for, in a 409 */
+#define REPAIR_MAX_BYTES ((size_t)128 * 1024 * 1024) /* memory of one */
 
 /* Checks the preconditions of a PUT or DELETE. @param row  NULL = there is no such resource */
 static hfd_rc check_match(const struct hfd_ctx *c, const struct hfd_call *call,
@@ -87,84 +50,6 @@ static hfd_rc began_so(const struct hfd_ctx *c, const struct hfd_call *call,
     *out = rc == HFD_OK && (match.len == 0 || hfd_slice_eq(match, row->op_match));
     return rc;
 }
-
-/* A late deletion goes on: its error is answered, and not stored. */
-static hfd_rc answer_late(const struct hfd_ctx *c, const struct hfd_resource_row *row,
-                          struct hfd_answer_doc *out)
-{
-    struct hfd_outcome o;
-    hfd_rc rc = hfd_judge_outcome(c, row, NULL, &o);
-
-    if (rc != HFD_OK || HFD_NEVER(o.code == NULL))
-        return rc;
-    out->error = hfd_slice_of(o.code);
-    out->message = o.message;
-    return HFD_OK;
-}
-
-/* The answer of GET and DELETE. */
-static hfd_rc answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *row,
-                         struct hfd_answer_doc *out)
-{
-    const bool late = row->state == HFD_STATE_DELETING && hfd_resource_overdue(row, c->now_us);
-    hfd_rc rc;
-
-    out->decided = true;
-    out->answer = hfd_life_get((enum hfd_state)row->state, late);
-    switch (out->answer) {
-    case HFD_ANSWER_OUTPUT:
-        out->type = row->type;
-        out->values = hfd_output_values(row);
-        out->manifests = hfd_output_manifests(row);
-        rc = hfd_output_secrets(c, row, &out->secrets);
-        return rc == HFD_OK ? hfd_resource_row_tag(row, c->mem, &out->etag, c->err) : rc;
-    case HFD_ANSWER_FAILED:
-        out->error = row->fail_code;
-        out->message = row->fail_message;
-        return late ? answer_late(c, row, out) : HFD_OK;
-    case HFD_ANSWER_HINT:
-    case HFD_ANSWER_BUSY:
-        out->hint = hint_of(c, row);
-        out->began_us = row->op_started_us;
-        out->waits = row->op_waits;
-        return HFD_OK;
-    case HFD_ANSWER_ABSENT:
-        return HFD_OK;
-    }
-    return hfd_fail(c->err, HFD_CORRUPT, "resource %.*s is in no known state",
-                    HFD_SLICE_FMT(row->guresid));
-}
-
-/*
- * The answer of PUT: with the cookie on 200, 202 and 409.
- * @param conflict  409, with the hint of the operation in the way
- */
-static hfd_rc answer_put(const struct hfd_ctx *c, const struct hfd_resource_row *row, bool conflict,
-                         struct hfd_answer_doc *out)
-{
-    hfd_rc rc = HFD_OK;
-
-    if (conflict) {
-        /* A late deletion is still in the way: 409 with a hint, not 400 with its error. */
-        out->hint = hint_of(c, row);
-        out->answer = HFD_ANSWER_BUSY;
-        out->decided = true;
-    } else {
-        rc = answer_row(c, row, out);
-    }
-    out->has_cookie = rc == HFD_OK && out->answer != HFD_ANSWER_FAILED;
-    out->cookie = row->cookie;
-    return rc;
-}
-
-/* ---- resource ---- */
-
-/* The decision tables are in life.c, the judgement is in outcome.c. */
-
-#define INCARNATION_BYTES 8
-#define BUSY_FIELD_MAX_BYTES 100                     /* of a field that a 409 names */
-#define BUSY_WAITS_MAX_BYTES 250                     /* of what is waited for, in a 409 */
-#define REPAIR_MAX_BYTES ((size_t)128 * 1024 * 1024) /* memory of one */
 
 /* A path for another kind: 204 would let the orchestrator forget what still exists. */
 static hfd_rc fail_other_path(const struct hfd_resource_row *row, struct hfd_err *err)
@@ -224,7 +109,8 @@ hfd_rc hfd_resource_get(struct hfd_txn *tx, const struct hfd_call *call, struct 
     if (rc != HFD_OK)
         return rc;
     out->decided = !restorable;
-    return f.exists && !hfd_lookup_other_kind(call, &f.row) ? answer_row(&c, &f.row, out) : HFD_OK;
+    return f.exists && !hfd_lookup_other_kind(call, &f.row) ? hfd_answer_row(&c, &f.row, out)
+                                                            : HFD_OK;
 }
 
 /* hfd_lookup, and makes a lost row again. */
@@ -254,7 +140,7 @@ hfd_rc hfd_resource_get_restored(struct hfd_txn *tx, const struct hfd_call *call
         rc = hfd_resource_observe_others(&c, call->guresid);
     if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row))
         return rc;
-    return answer_row(&c, &f.row, out);
+    return hfd_answer_row(&c, &f.row, out);
 }
 
 /* ---- PUT ---- */
@@ -299,7 +185,7 @@ static hfd_rc answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
 {
     const bool deleting = row->state == HFD_STATE_DELETING;
     const hfd_slice in = deleting || call->input == NULL ? HFD_SLICE("") : differs_in(c, call, row);
-    hfd_rc rc = answer_put(c, row, true, out);
+    hfd_rc rc = hfd_answer_put(c, row, true, out);
     char at[HFD_TIME_TEXT_MAX];
     hfd_slice waits;
 
@@ -343,7 +229,7 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
         return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
-        return f.row.mendable ? HFD_OK : answer_put(&c, &f.row, false, out);
+        return f.row.mendable ? HFD_OK : hfd_answer_put(&c, &f.row, false, out);
     case HFD_PUT_CONFLICT:
         return answer_busy(&c, call, &f.row, out);
     case HFD_PUT_CREATE:
@@ -460,7 +346,7 @@ static hfd_rc write_put(const struct hfd_ctx *c, const struct put *put,
     if (rc == HFD_OK)
         rc = hfd_resource_observe_others(c, row->guresid);
     if (rc == HFD_OK)
-        rc = answer_put(c, row, false, out);
+        rc = hfd_answer_put(c, row, false, out);
     out->to = (enum hfd_state)row->state;
     return rc;
 }
@@ -580,7 +466,7 @@ static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
         if (rc == HFD_OK)
             rc = hfd_resource_row_put(c->tx, row, c->err);
     }
-    return rc == HFD_OK ? answer_put(c, row, false, out) : rc;
+    return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
 }
 
 /* Answers a PUT that changes the protection alone: no operation begins, also after a failure. */
@@ -598,7 +484,7 @@ static hfd_rc put_protection(const struct hfd_ctx *c, const struct hfd_call *cal
         rc = seal_cookie(c, &parts, row);
     if (rc == HFD_OK)
         rc = hfd_resource_row_put(c->tx, row, c->err);
-    return rc == HFD_OK ? answer_put(c, row, false, out) : rc;
+    return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
 }
 
 /*
@@ -636,7 +522,7 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
         hfd_protect_is_ordered(row->protect) != hfd_protect_is_ordered(call->input->protect))
         return put_protection(c, call, row, out);
     if (as_get)
-        return answer_put(c, row, false, out);
+        return hfd_answer_put(c, row, false, out);
     switch (action) {
     case HFD_PUT_ANSWER:
         return put_same(c, call, row, out);
@@ -772,7 +658,7 @@ hfd_rc hfd_resource_delete_peek(struct hfd_txn *tx, const struct hfd_call *call,
         return rc;
     if (f.row.state != HFD_STATE_DELETING || hfd_resource_overdue(&f.row, c.now_us))
         return HFD_OK;
-    return answer_row(&c, &f.row, out);
+    return hfd_answer_row(&c, &f.row, out);
 }
 
 /*
@@ -817,7 +703,7 @@ static hfd_rc write_delete(const struct hfd_ctx *c, struct hfd_resource_row *row
         rc = hfd_judge_waits(c, &parts, row);
         if (rc == HFD_OK)
             rc = hfd_resource_row_put(c->tx, row, c->err);
-        return rc == HFD_OK ? answer_row(c, row, out) : rc;
+        return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
     }
     if (rc == HFD_OK)
         rc = hfd_resource_move(c, row,
@@ -883,7 +769,7 @@ static hfd_rc answer_refusal(const struct hfd_ctx *c, struct hfd_resource_row *r
         row->op_deadline_us = c->now_us + REFUSAL_REPEATED_US;
         rc = hfd_resource_row_put(c->tx, row, c->err);
     }
-    return rc == HFD_OK ? answer_row(c, row, out) : rc;
+    return rc == HFD_OK ? hfd_answer_row(c, row, out) : rc;
 }
 
 /* Finds the row, or makes a lost one again if something of it may be left. */
@@ -922,7 +808,7 @@ hfd_rc hfd_resource_delete(struct hfd_txn *tx, const struct hfd_call *call,
         return rc;
     out->from = out->to = (enum hfd_state)f.row.state;
     if (f.row.state == HFD_STATE_DELETING && !hfd_resource_overdue(&f.row, c.now_us))
-        return answer_row(&c, &f.row, out);
+        return hfd_answer_row(&c, &f.row, out);
     rc = hfd_protect_check(&c, &f.row, "");
     if (rc == HFD_OK)
         rc = is_refused(&c, &f.row, &refused);

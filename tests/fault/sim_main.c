@@ -97,6 +97,13 @@ static uint64_t run(uint64_t seed, unsigned steps, bool verbose, unsigned *crash
     return trace;
 }
 
+static bool events_met(const struct sim_tally *t)
+{
+    return t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] &&
+           t->strangers && t->forged && t->power_cuts && t->broken && t->unknown_kept && t->keys &&
+           t->settings && t->timed_out;
+}
+
 /* @return whether the runs met all that drift can be */
 static bool drift_met(void)
 {
@@ -135,9 +142,7 @@ static bool all_met(void)
         {SIM_DELETE, HFD_ANSWER_ABSENT},
     };
     const struct sim_tally *t = &sim_tally;
-    bool all = t->reports[HFD_OK] && t->reports[HFD_INVALID] && t->reports[HFD_NOT_FOUND] &&
-               t->strangers && t->forged && t->power_cuts && t->broken && t->unknown_kept &&
-               t->keys && t->settings && t->timed_out;
+    bool all = events_met(t);
 
     for (size_t i = 0; i < sizeof(arrows) / sizeof(arrows[0]); i++) {
         if (t->arrows[arrows[i].from][arrows[i].to] == 0) {

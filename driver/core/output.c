@@ -328,7 +328,8 @@ hfd_slice hfd_output_values(const struct hfd_resource_row *row)
     return end == NULL ? row->output : (hfd_slice){row->output.p, (size_t)(end - row->output.p)};
 }
 
-hfd_slice hfd_output_manifests(const struct hfd_resource_row *row)
+/* A JSON array, or empty for none. Borrowed from the row. */
+static hfd_slice manifests_of(const struct hfd_resource_row *row)
 {
     const size_t values = hfd_output_values(row).len;
 
@@ -343,8 +344,9 @@ static hfd_slice output_aad(const struct hfd_resource_row *row, struct hfd_arena
                             HFD_SLICE_FMT(row->incarnation));
 }
 
-hfd_rc hfd_output_secrets(const struct hfd_ctx *c, const struct hfd_resource_row *row,
-                          hfd_slice *out)
+/* The plain secrets of a row, "{}" when it has none. */
+static hfd_rc secrets_of(const struct hfd_ctx *c, const struct hfd_resource_row *row,
+                         hfd_slice *out)
 {
     hfd_rc rc;
 
@@ -500,8 +502,7 @@ static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_
     hfd_slice was;
 
     quiet.err = NULL;
-    if (row->secrets.len > 0 && hfd_output_secrets(&quiet, row, &was) == HFD_OK &&
-        hfd_slice_eq(was, plain))
+    if (row->secrets.len > 0 && secrets_of(&quiet, row, &was) == HFD_OK && hfd_slice_eq(was, plain))
         return HFD_OK;
     row->secrets = seal_at_rest(c->driver, output_aad(row, c->mem), plain, c->mem);
     return row->secrets.p != NULL ? HFD_OK : fail_nomem(c);
@@ -510,7 +511,7 @@ static hfd_rc seal_secrets(const struct hfd_ctx *c, hfd_slice plain, struct hfd_
 hfd_rc hfd_output_reseal(const struct hfd_ctx *c, struct hfd_resource_row *row)
 {
     hfd_slice plain;
-    hfd_rc rc = hfd_output_secrets(c, row, &plain);
+    hfd_rc rc = secrets_of(c, row, &plain);
 
     if (rc != HFD_OK || row->secrets.len == 0)
         return rc;
@@ -556,7 +557,7 @@ hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd_parts *parts,
     hfd_buf_addc(&b, '}');
     if (rc == HFD_OK && c->driver->output_manifests.adapter.len > 0) {
         hfd_buf_addc(&b, MANIFESTS_BEHIND);
-        rc = manifests_add(c, hfd_parts_main(parts), hfd_output_manifests(row), &b);
+        rc = manifests_add(c, hfd_parts_main(parts), manifests_of(row), &b);
     }
     if (rc == HFD_OK)
         rc = finish(c, &b, &row->output);
@@ -588,7 +589,7 @@ static hfd_slice waits_of(const struct hfd_ctx *c, const struct hfd_resource_row
     return all.p != NULL ? all : row->op_waits;
 }
 
-struct hfd_hint hfd_hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
+static struct hfd_hint hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row)
 {
     const char *status = row->state == HFD_STATE_DELETING   ? "deleting"
                          : row->state == HFD_STATE_UPDATING ? "updating"
@@ -631,8 +632,8 @@ hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *ro
     case HFD_ANSWER_OUTPUT:
         out->type = row->type;
         out->values = hfd_output_values(row);
-        out->manifests = hfd_output_manifests(row);
-        rc = hfd_output_secrets(c, row, &out->secrets);
+        out->manifests = manifests_of(row);
+        rc = secrets_of(c, row, &out->secrets);
         return rc == HFD_OK ? hfd_resource_row_tag(row, c->mem, &out->etag, c->err) : rc;
     case HFD_ANSWER_FAILED:
         out->error = row->fail_code;
@@ -640,7 +641,7 @@ hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *ro
         return late ? answer_late(c, row, out) : HFD_OK;
     case HFD_ANSWER_HINT:
     case HFD_ANSWER_BUSY:
-        out->hint = hfd_hint_of(c, row);
+        out->hint = hint_of(c, row);
         out->began_us = row->op_started_us;
         out->waits = row->op_waits;
         return HFD_OK;
@@ -658,7 +659,7 @@ hfd_rc hfd_answer_put(const struct hfd_ctx *c, const struct hfd_resource_row *ro
 
     if (conflict) {
         /* A late deletion is still in the way: 409 with a hint, not 400 with its error. */
-        out->hint = hfd_hint_of(c, row);
+        out->hint = hint_of(c, row);
         out->answer = HFD_ANSWER_BUSY;
         out->decided = true;
     } else {

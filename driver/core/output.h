@@ -27,11 +27,6 @@ HFD_MUST_CHECK hfd_rc hfd_output_build(const struct hfd_ctx *c, const struct hfd
 
 /** The values of a row's output: a JSON object. Borrowed from the row. */
 hfd_slice hfd_output_values(const struct hfd_resource_row *row);
-/** The manifests of a row's output: a JSON array, or empty for none. Borrowed from the row. */
-hfd_slice hfd_output_manifests(const struct hfd_resource_row *row);
-/** The plain secrets of a row, "{}" when it has none. */
-HFD_MUST_CHECK hfd_rc hfd_output_secrets(const struct hfd_ctx *c,
-                                         const struct hfd_resource_row *row, hfd_slice *out);
 
 /**
  * Seals the stored secrets again, with the active key. The row is not written.
@@ -66,8 +61,6 @@ HFD_MUST_CHECK hfd_rc hfd_order_secrets_open(const struct hfd_ctx *c, hfd_slice 
  */
 HFD_MUST_CHECK hfd_rc hfd_order_secrets_reseal(const struct hfd_ctx *c, hfd_slice guresid);
 
-/** The hint of the operation of a row. */
-struct hfd_hint hfd_hint_of(const struct hfd_ctx *c, const struct hfd_resource_row *row);
 /** The answer of GET and DELETE. @return HFD_OK, HFD_CORRUPT, HFD_NOMEM */
 HFD_MUST_CHECK hfd_rc hfd_answer_row(const struct hfd_ctx *c, const struct hfd_resource_row *row,
                                      struct hfd_answer_doc *out);

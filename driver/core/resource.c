@@ -204,6 +204,21 @@ static hfd_rc answer_busy(const struct hfd_ctx *c, const struct hfd_call *call,
                : hfd_fail_nomem(c->err, "say what is under way");
 }
 
+/* True if a read may answer a PUT with the bytes of the last one. */
+static bool may_peek(const struct hfd_call *call, const struct hfd_resource_row *row)
+{
+    const struct hfd_driver *d = call->driver;
+
+    return !hfd_lookup_other_kind(call, row) &&
+           hfd_keyring_digest_is(d->ring, row->raw_digest, call->body) &&
+           /* A rotation of keys: the writer seals a new cookie. */
+           hfd_keyring_is_active(d->ring, row->raw_digest) &&
+           /* The settings may no longer serve its type: then the bytes are refused as any others.
+            */
+           hfd_input_kind_of(&d->rules, row->type) == (int)row->kind &&
+           !hfd_input_lacks_outputs(&d->rules, row->type);
+}
+
 hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
                              struct hfd_answer_doc *out, struct hfd_err *err)
 {
@@ -214,19 +229,11 @@ hfd_rc hfd_resource_put_peek(struct hfd_txn *tx, const struct hfd_call *call,
 
     *out = (struct hfd_answer_doc){0};
     rc = hfd_lookup(&c, call, &f);
-    if (rc != HFD_OK || !f.exists || hfd_lookup_other_kind(call, &f.row) ||
-        !hfd_keyring_digest_is(call->driver->ring, f.row.raw_digest, call->body))
+    if (rc != HFD_OK || !f.exists || !may_peek(call, &f.row))
         return rc;
     rc = began_so(&c, call, &f.row, &began);
     if (rc != HFD_OK || !began)
         return rc;
-    /* A rotation of keys: the writer seals a new cookie. */
-    if (!hfd_keyring_is_active(call->driver->ring, f.row.raw_digest))
-        return HFD_OK;
-    /* The settings may no longer serve its type: then these bytes are refused as any others. */
-    if (hfd_input_kind_of(&call->driver->rules, f.row.type) != (int)f.row.kind ||
-        hfd_input_lacks_outputs(&call->driver->rules, f.row.type))
-        return HFD_OK;
     switch (hfd_life_put((enum hfd_state)f.row.state, true)) {
     case HFD_PUT_ANSWER:
         return f.row.mendable ? HFD_OK : hfd_answer_put(&c, &f.row, false, out);

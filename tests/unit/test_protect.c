@@ -66,7 +66,7 @@ static void text_of_an_order(void **state)
         {true, {"{}", "{}"}, "yes\n"},
         {false, {"{\"a\":\"b\"}", "{}"}, "no\na=b\n"},
         {true, {"{\"a\":\"b\"}", "{\"a\":\"b\",\"c\":\"\"}"}, "yes\na=b\nc=\n"},
-        {false, {"{\"a\":\"b\\nyes\",\"c\\nd\":\"e\",\"f\":\"g\"}", "{}"}, "no\nf=g\n"},
+        {false, {"{\"a\":\"b\\nyes\",\"c\\nk\":\"e\",\"f\":\"g\"}", "{}"}, "no\nf=g\n"},
     };
     struct hfd_arena mem;
 

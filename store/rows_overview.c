@@ -19,13 +19,13 @@ static const struct hfd_table overview = {
 static const struct hfd_table overview_listed = {
     HFD_TABLE_OF(NULL, struct hfd_overview_row, "driver resource", overview_cols, HFD_COUNT_OF(overview_cols) - 2)};
 static const struct hfd_col due_cols[] = {
-    {HFD_COL(struct hfd_due_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_due_row, I64, "op_deadline_us", deadline_us)},
+    {HFD_COL(struct hfd_deadline_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_deadline_row, I64, "op_deadline_us", deadline_us)},
 };
-static const struct hfd_table due = {HFD_TABLE("resource", struct hfd_due_row, "deadline", due_cols)};
+static const struct hfd_table due = {HFD_TABLE("resource", struct hfd_deadline_row, "deadline", due_cols)};
 static const struct hfd_col repair_cols[] = {
-    {HFD_COL(struct hfd_due_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_due_row, I64, "repair_us", deadline_us)},
+    {HFD_COL(struct hfd_deadline_row, TEXT, "guresid", guresid)}, {HFD_COL(struct hfd_deadline_row, I64, "repair_us", deadline_us)},
 };
-static const struct hfd_table repairs = {HFD_TABLE("resource", struct hfd_due_row, "repair", repair_cols)};
+static const struct hfd_table repairs = {HFD_TABLE("resource", struct hfd_deadline_row, "repair", repair_cols)};
 #define OVERVIEW_AFTER HFD_UNIT_BIT(HFD_UNIT_RESOURCE)
 
 #define MAIN_PART(column) \
@@ -118,8 +118,9 @@ hfd_rc hfd_drifted_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *e
     return hfd_query_number(tx, &sql_drifted_count, HFD_ARGS_NONE, 0, out, err);
 }
 
-hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
-                        struct hfd_arena *mem, struct hfd_due_list *out, struct hfd_err *err)
+hfd_rc hfd_deadline_row_list(struct hfd_txn *tx, const struct hfd_deadline_query *query,
+                             struct hfd_arena *mem, struct hfd_deadline_list *out,
+                             struct hfd_err *err)
 {
     return HFD_QUERY_LIST(tx, &sql_due_list,
                           HFD_ARGS(hfd_arg_i64(query->after_us), hfd_arg_i64(query->limit)), mem,
@@ -127,12 +128,12 @@ hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
 }
 
 hfd_rc hfd_repair_row_list(struct hfd_txn *tx, int64_t limit, struct hfd_arena *mem,
-                           struct hfd_due_list *out, struct hfd_err *err)
+                           struct hfd_deadline_list *out, struct hfd_err *err)
 {
     struct hfd_row_list list;
     const hfd_rc rc =
         hfd_query_all(tx, &sql_repair_list, HFD_ARGS(hfd_arg_i64(limit)), mem, &list, err);
 
-    *out = (struct hfd_due_list){list.rows, list.count};
+    *out = (struct hfd_deadline_list){list.rows, list.count};
     return rc;
 }

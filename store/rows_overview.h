@@ -54,24 +54,25 @@ HFD_MUST_CHECK hfd_rc hfd_drifted_row_count(struct hfd_txn *tx, int64_t *out, st
 HFD_MUST_CHECK hfd_rc hfd_overview_row_count(struct hfd_txn *tx, int64_t *out, struct hfd_err *err);
 
 /** A resource whose operation has a deadline. */
-struct hfd_due_row {
+struct hfd_deadline_row {
     hfd_slice guresid;
     int64_t deadline_us;
 };
-struct hfd_due_list {
-    struct hfd_due_row *rows;
+struct hfd_deadline_list {
+    struct hfd_deadline_row *rows;
     size_t count;
 };
-struct hfd_due_query {
+struct hfd_deadline_query {
     int64_t after_us; /* only later deadlines */
     int64_t limit;
 };
 /** Lists creations and updates by their deadline, the earliest first. */
-HFD_MUST_CHECK hfd_rc hfd_due_row_list(struct hfd_txn *tx, const struct hfd_due_query *query,
-                                       struct hfd_arena *mem, struct hfd_due_list *out,
-                                       struct hfd_err *err);
+HFD_MUST_CHECK hfd_rc hfd_deadline_row_list(struct hfd_txn *tx,
+                                            const struct hfd_deadline_query *query,
+                                            struct hfd_arena *mem, struct hfd_deadline_list *out,
+                                            struct hfd_err *err);
 /** Lists the resources whose drift will be mended, by the time of that. */
 HFD_MUST_CHECK hfd_rc hfd_repair_row_list(struct hfd_txn *tx, int64_t limit, struct hfd_arena *mem,
-                                          struct hfd_due_list *out, struct hfd_err *err);
+                                          struct hfd_deadline_list *out, struct hfd_err *err);
 
 #endif

@@ -12,6 +12,7 @@
 #include "driver/health/intake.h"
 #include "driver/replica/keeper.h"
 #include "store/rows_due.h"
+#include "store/rows_overview.h"
 #include "store/rows_history.h"
 #include "store/rows_report.h"
 #include "store/totals.h"
@@ -24,7 +25,8 @@
 #define PROBLEMS_US (10 * HFD_US_PER_S) /* between two looks for what is wrong */
 #define PAUSE_US HFD_US_PER_S           /* for documents that were old when they came */
 #define DISK_MIN_MIB INT64_C(512)
-#define STRANGER_FOR_US (3600 * HFD_US_PER_S)      /* after its last report */
+#define STRANGER_FOR_US (3600 * HFD_US_PER_S) /* after its last report */
+#define REPAIR_LATER_US (600 * HFD_US_PER_S)
 #define FORGET_MAX 1000                            /* events of one transaction */
 #define LOOK_MAX_BYTES ((size_t)256 * 1024 * 1024) /* memory of one look */
 
@@ -46,8 +48,8 @@ struct look {
     size_t count;    /* stale documents that it took */
     int64_t next_us; /* the last microsecond of the next one; INT64_MAX = there is none */
     struct hfd_settled settled;
-    size_t repaired; /* resources whose drift it mended */
-    bool more;       /* histories or events that are too old are left */
+    struct hfd_deadline_list repairs; /* of drift, by the time when they are due */
+    bool more;                        /* histories or events that are too old are left */
 };
 
 /* Operations whose deadline has passed, and histories that are too old. */
@@ -58,14 +60,10 @@ static hfd_rc settle(struct hfd_txn *tx, struct look *look, struct hfd_err *err)
         .tx = tx, .driver = driver, .now_us = look->now_us, .mem = &look->mem, .err = err};
     const struct hfd_tombstone_limits limits =
         hfd_fleet_tombstone_limits(&driver->fleet, look->now_us);
-    int64_t repair_us;
     hfd_rc rc = hfd_resource_settle_due(&c, &look->settled);
 
     if (rc == HFD_OK)
-        rc = hfd_resource_repair_due(&c, &repair_us, &look->repaired);
-    if (rc == HFD_OK && repair_us != INT64_MAX && repair_us <= look->next_us)
-        look->next_us = repair_us - 1;
-
+        rc = hfd_repair_row_list(tx, HFD_SETTLE_MAX, &look->mem, &look->repairs, err);
     /* At its deadline an operation is late. */
     if (rc == HFD_OK && look->settled.next_us <= look->next_us &&
         look->settled.next_us != INT64_MAX)
@@ -101,10 +99,69 @@ static hfd_rc txn_look(struct hfd_txn *tx, void *arg, struct hfd_err *err)
     return rc == HFD_OK ? settle(tx, look, err) : rc;
 }
 
+/* ---- repair of drift ---- */
+
+/* One resource, in a transaction of its own: what is refused must hold up nothing else. */
+struct repair {
+    const struct hfd_aging_config *config;
+    hfd_slice guresid;
+    int64_t now_us, later_us;
+};
+
+static hfd_rc txn_repair(struct hfd_txn *tx, void *arg, struct hfd_err *err)
+{
+    const struct repair *r = arg;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, LOOK_MAX_BYTES);
+    rc = hfd_resource_repair(
+        &(struct hfd_ctx){
+            .tx = tx, .driver = r->config->driver, .now_us = r->now_us, .mem = &mem, .err = err},
+        r->guresid, r->later_us);
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+static hfd_rc repair_one(struct look *look, hfd_slice guresid, struct hfd_err *err)
+{
+    struct repair r = {.config = look->config, .guresid = guresid, .now_us = look->now_us};
+    hfd_rc rc = hfd_store_update_wait(look->config->store, txn_repair, &r, err);
+
+    if (rc == HFD_OK)
+        return HFD_OK;
+    HFD_LOG(HFD_LOG_WARN, "drift could not be mended; will try again in 10 minutes",
+            HFD_LOG_STR("guresid", guresid), HFD_LOG_CSTR("code", hfd_rc_name(rc)),
+            HFD_LOG_CSTR("reason", err->msg));
+    r.later_us = look->now_us + REPAIR_LATER_US;
+    return hfd_store_update_wait(look->config->store, txn_repair, &r, err);
+}
+
+/* Mends those that are due. @return whether it mended as many as one look lists */
+static hfd_rc repair_due(struct look *look, bool *more, struct hfd_err *err)
+{
+    hfd_rc rc = HFD_OK;
+    size_t i = 0;
+
+    for (; rc == HFD_OK && i < look->repairs.count; i++) {
+        const struct hfd_deadline_row *due = &look->repairs.rows[i];
+
+        if (due->deadline_us > look->now_us) {
+            if (due->deadline_us <= look->next_us)
+                look->next_us = due->deadline_us - 1;
+            break;
+        }
+        rc = repair_one(look, due->guresid, err);
+    }
+    *more = i == HFD_SETTLE_MAX;
+    return rc;
+}
+
 hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, struct hfd_err *err)
 {
     struct look look = {.config = config};
     struct hfd_hold hold;
+    bool more = false;
     hfd_rc rc;
 
     /* A look is one transaction: two replicas that look do no harm. */
@@ -117,9 +174,10 @@ hfd_rc hfd_aging_look(const struct hfd_aging_config *config, int64_t *next_us, s
     do {
         look.now_us = hfd_clock_wall_us(config->clock);
         rc = hfd_store_update_wait(config->store, txn_look, &look, err);
-    } while (rc == HFD_OK &&
-             (look.count == HFD_HEALTH_SETTLE_MAX || look.settled.count == HFD_SETTLE_MAX ||
-              look.repaired == HFD_SETTLE_MAX || look.more));
+        if (rc == HFD_OK)
+            rc = repair_due(&look, &more, err);
+    } while (rc == HFD_OK && (look.count == HFD_HEALTH_SETTLE_MAX ||
+                              look.settled.count == HFD_SETTLE_MAX || more || look.more));
     hfd_arena_fini(&look.mem);
     *next_us = rc == HFD_OK ? look.next_us : INT64_MAX;
     return rc;

@@ -16,15 +16,13 @@
 #include "driver/core/protect.h"
 #include "driver/core/sources.h"
 #include "driver/core/transition.h"
-#include "store/rows_overview.h"
 #include "store/rows_resource.h"
 
 /* The decision tables are in life.c, the judgement is in outcome.c. */
 
 #define INCARNATION_BYTES 8
-#define BUSY_FIELD_MAX_BYTES 100                     /* of a field that a 409 names */
-#define BUSY_WAITS_MAX_BYTES 250                     /* of what is waited for, in a 409 */
-#define REPAIR_MAX_BYTES ((size_t)128 * 1024 * 1024) /* memory of one */
+#define BUSY_FIELD_MAX_BYTES 100 /* of a field that a 409 names */
+#define BUSY_WAITS_MAX_BYTES 250 /* of what is waited for, in a 409 */
 
 /* Checks the preconditions of a PUT or DELETE. @param row  NULL = there is no such resource */
 static hfd_rc check_match(const struct hfd_ctx *c, const struct hfd_call *call,
@@ -547,61 +545,42 @@ static hfd_rc put_existing(const struct hfd_ctx *c, const struct hfd_call *call,
 
 /* ---- repair ---- */
 
-static hfd_rc repair(const struct hfd_ctx *c, hfd_slice guresid)
+static bool may_repair(const struct hfd_ctx *c, const struct hfd_resource_row *row)
 {
-    struct hfd_call call = {.driver = c->driver,
-                            .now_us = c->now_us,
+    return c->driver->drift == HFD_DRIFT_REPAIR &&
+           (row->state == HFD_STATE_READY || row->state == HFD_STATE_FAILED);
+}
+
+hfd_rc hfd_resource_repair(const struct hfd_ctx *given, hfd_slice guresid, int64_t later_us)
+{
+    struct hfd_fleet_changes changes = {.mem = given->mem};
+    struct hfd_call call = {.driver = given->driver,
+                            .now_us = given->now_us,
                             .caller = HFD_SLICE(HFD_IDENTITY_SYSTEM),
                             .guresid = guresid,
-                            .mem = c->mem,
+                            .mem = given->mem,
                             .repair = true};
     struct hfd_answer_doc answer = {.answer = HFD_ANSWER_ABSENT};
+    struct hfd_ctx c = *given;
     struct hfd_resource_row row;
     struct hfd_parts parts;
     struct hfd_input input;
-    hfd_rc rc = hfd_resource_row_get(c->tx, guresid, c->mem, &row, c->err);
+    hfd_rc rc = hfd_resource_row_get(c.tx, guresid, c.mem, &row, c.err);
 
     if (rc != HFD_OK)
         return rc == HFD_NOT_FOUND ? HFD_OK : rc;
-    if (c->driver->drift != HFD_DRIFT_REPAIR ||
-        !(row.state == HFD_STATE_READY || row.state == HFD_STATE_FAILED)) {
-        row.repair_us = 0;
-        return hfd_resource_row_put(c->tx, &row, c->err);
+    if (later_us != 0 || !may_repair(&c, &row)) {
+        row.repair_us = may_repair(&c, &row) ? later_us : 0;
+        return hfd_resource_row_put(c.tx, &row, c.err);
     }
-    rc = hfd_parts_load(c, guresid, &parts);
+    c.changes = &changes;
+    rc = hfd_parts_load(&c, guresid, &parts);
     if (rc == HFD_OK)
-        rc = hfd_drift_order(c, &parts, &row, &input);
+        rc = hfd_drift_order(&c, &parts, &row, &input);
     call.input = &input;
     if (rc == HFD_OK)
-        rc = hfd_drift_note_repair(c, &parts, &row);
-    return rc == HFD_OK ? put_change(c, &call, true, &row, &answer) : rc;
-}
-
-hfd_rc hfd_resource_repair_due(const struct hfd_ctx *c, int64_t *next_us, size_t *count)
-{
-    struct hfd_due_list due;
-    hfd_rc rc = hfd_repair_row_list(c->tx, HFD_SETTLE_MAX, c->mem, &due, c->err);
-
-    *next_us = INT64_MAX;
-    *count = 0;
-    for (size_t i = 0; rc == HFD_OK && i < due.count; i++) {
-        struct hfd_fleet_changes changes;
-        struct hfd_ctx own = *c;
-        struct hfd_arena scratch;
-
-        if (due.rows[i].deadline_us > c->now_us) {
-            *next_us = due.rows[i].deadline_us;
-            break;
-        }
-        hfd_arena_init(&scratch, REPAIR_MAX_BYTES);
-        own.mem = &scratch;
-        changes = (struct hfd_fleet_changes){.mem = &scratch};
-        own.changes = &changes;
-        rc = repair(&own, due.rows[i].guresid);
-        hfd_arena_fini(&scratch);
-        (*count)++;
-    }
-    return rc;
+        rc = hfd_drift_note_repair(&c, &parts, &row);
+    return rc == HFD_OK ? put_change(&c, &call, true, &row, &answer) : rc;
 }
 
 /* ---- a PUT ---- */

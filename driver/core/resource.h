@@ -65,13 +65,13 @@ struct hfd_validated {
 };
 
 /**
- * Mends the drift of resources whose repair is due, at most HFD_SETTLE_MAX of them.
- * @param next_us  the next one; INT64_MAX = there is none
- * @param count    those that were mended
+ * Mends the drift of a resource whose repair is due.
+ * @param later_us  not 0: it could not be mended, and is tried again then
+ * @return HFD_OK, and as hfd_resource_put
  * Thread: writer.
  */
-HFD_MUST_CHECK hfd_rc hfd_resource_repair_due(const struct hfd_ctx *c, int64_t *next_us,
-                                              size_t *count);
+HFD_MUST_CHECK hfd_rc hfd_resource_repair(const struct hfd_ctx *c, hfd_slice guresid,
+                                          int64_t later_us);
 
 /**
  * Says what a PUT of an input would do: does what hfd_resource_put does, without a cookie, up to

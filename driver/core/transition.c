@@ -861,9 +861,9 @@ static hfd_rc settle_apart(const struct hfd_ctx *c, hfd_slice guresid, size_t *c
 
 hfd_rc hfd_resource_settle_due(const struct hfd_ctx *c, struct hfd_settled *out)
 {
-    const struct hfd_due_query query = {.after_us = INT64_MIN, .limit = HFD_SETTLE_MAX};
-    struct hfd_due_list due;
-    hfd_rc rc = hfd_due_row_list(c->tx, &query, c->mem, &due, c->err);
+    const struct hfd_deadline_query query = {.after_us = INT64_MIN, .limit = HFD_SETTLE_MAX};
+    struct hfd_deadline_list due;
+    hfd_rc rc = hfd_deadline_row_list(c->tx, &query, c->mem, &due, c->err);
 
     *out = (struct hfd_settled){.next_us = INT64_MAX};
     for (size_t i = 0; rc == HFD_OK && i < due.count; i++)

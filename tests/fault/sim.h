@@ -188,7 +188,7 @@ struct sim_job {
     char id[32];
     char name[32];
     int label;
-    int spec; /* of a patch */
+    int spec; /* of a patch; of a repair, which resource */
     /* TIMER */
     struct hfd_settled settled;
     /* REPAIR */

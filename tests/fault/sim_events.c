@@ -354,8 +354,12 @@ static void stranger(struct sim *s)
 static void look_at_deadlines(struct sim *s)
 {
     sim_submit(s, sim_job_new(s, SIM_TIMER));
-    if (s->mix.repair > 0)
-        sim_submit(s, sim_job_new(s, SIM_REPAIR));
+    if (s->mix.repair > 0) {
+        struct sim_job *j = sim_job_new(s, SIM_REPAIR);
+
+        j->spec = (int)sim_below(s, SIM_WHO);
+        sim_submit(s, j);
+    }
 }
 
 /* All adapters report on all resources, as they should. */

@@ -11,6 +11,7 @@
 #include "driver/core/driver.h"
 #include "driver/core/keyring.h"
 #include "store/rows_history.h"
+#include "store/rows_overview.h"
 #include "store/rows_resource.h"
 #include "store/sqlite/db_sqlite_int.h"
 #include "store/txn.h"
@@ -475,6 +476,21 @@ static hfd_rc do_stranger(struct hfd_txn *tx, struct sim_job *j, struct hfd_err 
     return rc == HFD_OK ? hfd_resource_observe(tx, &j->sim->driver, &call, err) : rc;
 }
 
+/* Mends the drift of one resource that is due. */
+static hfd_rc do_repair(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+{
+    const struct hfd_ctx c = {
+        .tx = tx, .driver = &j->sim->driver, .now_us = j->now_us, .mem = &j->mem, .err = err};
+    struct hfd_deadline_list due;
+    const hfd_rc rc = hfd_repair_row_list(tx, SIM_WHO, &j->mem, &due, err);
+    size_t count = 0;
+
+    while (rc == HFD_OK && count < due.count && due.rows[count].deadline_us <= j->now_us)
+        count++;
+    j->repaired = count > 0;
+    return count > 0 ? hfd_resource_repair(&c, due.rows[j->spec % (int)count].guresid, 0) : rc;
+}
+
 static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
 {
     switch (j->what) {
@@ -494,16 +510,8 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
                                                          .mem = &j->mem,
                                                          .err = err},
                                        &j->settled);
-    case SIM_REPAIR: {
-        int64_t next_us;
-
-        return hfd_resource_repair_due(&(struct hfd_ctx){.tx = tx,
-                                                         .driver = &j->sim->driver,
-                                                         .now_us = j->now_us,
-                                                         .mem = &j->mem,
-                                                         .err = err},
-                                       &next_us, &j->repaired);
-    }
+    case SIM_REPAIR:
+        return do_repair(tx, j, err);
     case SIM_GET:
         return hfd_resource_get_restored(tx, &j->call, &j->doc, err);
     case SIM_WHATS:

@@ -61,7 +61,7 @@ struct hfd_http_header {
     hfd_slice value; /* empty = the header is not sent */
 };
 
-#define HFD_HTTP_HEADERS_MAX 4
+#define HFD_HTTP_HEADERS_MAX 5
 
 /** A request, in memory of the caller that does not move until its end. All texts are borrowed. */
 struct hfd_http_call {

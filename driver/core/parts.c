@@ -552,7 +552,8 @@ static hfd_rc preview_create(struct apply *a, const struct wish *wish, struct hf
 
     if (rc != HFD_NOT_FOUND)
         return rc;
-    hfd_preview_note(a->preview, wish->kind, unnamed ? HFD_SLICE_NONE : wish->part->name, "create");
+    hfd_preview_note(a->preview, wish->kind, unnamed ? HFD_SLICE_NONE : wish->part->name, "create",
+                     0);
     *out = (struct hfd_fleet_row){.id = HFD_SLICE("")};
     return HFD_OK;
 }
@@ -770,7 +771,8 @@ static hfd_rc dismiss(const struct apply *a, const struct hfd_part *p)
         return rc;
     if (a->preview != NULL) {
         if (is_there(p))
-            hfd_preview_note(a->preview, HFD_KIND_NODEPOOL, p->fleet.name, "delete");
+            hfd_preview_note(a->preview, HFD_KIND_NODEPOOL, p->fleet.name, "delete",
+                             p->fleet.generation);
         return HFD_OK;
     }
     if (is_there(p))

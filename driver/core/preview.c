@@ -6,12 +6,16 @@
 #include "driver/base/jsonx.h"
 #include "driver/core/drift.h"
 #include "driver/core/driver.h"
+#include "driver/core/keyring.h"
 #include "schemas/validate.h"
 #include "store/rows_fleet.h"
+
+#include <sodium.h>
 
 /* Fields that are named of one part; further ones are left out. */
 #define HFD_PREVIEW_FIELDS_MAX 100
 #define FIELD_MAX_BYTES 200
+#define PLAN_PREFIX "plan-"
 
 /* The fields of one part that differ. */
 struct differences {
@@ -45,9 +49,12 @@ static struct hfd_preview_part *add(struct hfd_preview *preview, enum hfd_kind k
 }
 
 void hfd_preview_note(struct hfd_preview *preview, enum hfd_kind kind, hfd_slice name,
-                      const char *action)
+                      const char *action, int64_t generation)
 {
-    (void)add(preview, kind, name, action);
+    struct hfd_preview_part *p = add(preview, kind, name, action);
+
+    if (p != NULL)
+        p->generation = generation;
 }
 
 static hfd_rc name_field(struct differences *d, hfd_slice path)
@@ -145,6 +152,88 @@ hfd_rc hfd_preview_patch(const struct hfd_ctx *c, const struct hfd_fleet_row *ro
     if (p != NULL) {
         p->fields = d.fields;
         p->field_count = d.count;
+        p->generation = row->generation;
     }
     return HFD_OK;
+}
+
+/* ---- plans ---- */
+
+#define PLAN_BYTES 16
+#define PLAN_TEXT_MAX_BYTES ((size_t)16 * 1024 * 1024)
+#define TOLD_MAX_BYTES ((size_t)400)
+
+static bool creates_only(const struct hfd_preview *changes)
+{
+    for (size_t i = 0; i < changes->count; i++)
+        if (strcmp(changes->parts[i].action, "create") != 0)
+            return false;
+    return true;
+}
+
+/* Names of new parts follow from the input, or from a GUResID that need not be known yet. */
+static void add_part(struct hfd_buf *b, const struct hfd_preview_part *p)
+{
+    hfd_buf_addf(b, "%d %s %lld", (int)p->kind, p->action, (long long)p->generation);
+    hfd_buf_member_str(b, " ", p->name);
+    for (size_t i = 0; i < p->field_count; i++)
+        hfd_buf_member_str(b, " ", p->fields[i]);
+    hfd_buf_addc(b, '\n');
+}
+
+hfd_rc hfd_put_plan_name(const struct hfd_ctx *c, const struct hfd_put_plan *plan, hfd_slice *out)
+{
+    const bool new = strcmp(plan->action, "create") == 0 && creates_only(plan->changes);
+    unsigned char digest[HFD_DIGEST_BYTES];
+    char hex[2 * PLAN_BYTES + 1];
+    struct hfd_buf b;
+    hfd_slice text;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, PLAN_TEXT_MAX_BYTES);
+    hfd_buf_member_str(&b, plan->action, plan->canonical);
+    hfd_buf_member_str(&b, "\n", plan->was);
+    hfd_buf_member_str(&b, " ", plan->protect);
+    hfd_buf_addc(&b, '\n');
+    for (size_t i = 0; !new &&i < plan->changes->count; i++)
+        add_part(&b, &plan->changes->parts[i]);
+    rc = hfd_buf_finish(&b, &text, c->err);
+    if (rc == HFD_OK) {
+        hfd_keyring_digest(c->driver->ring, text, digest);
+        (void)sodium_bin2hex(hex, sizeof(hex), digest + sizeof(digest) - PLAN_BYTES, PLAN_BYTES);
+        *out = hfd_arena_printf(c->mem, PLAN_PREFIX "%s", hex);
+        rc = out->p != NULL ? HFD_OK : hfd_fail_nomem(c->err, "name a plan");
+    }
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+bool hfd_put_plan_is_asked(hfd_slice if_match)
+{
+    return if_match.len > 0 &&
+           memmem(if_match.p, if_match.len, "\"" PLAN_PREFIX, sizeof("\"" PLAN_PREFIX) - 1) != NULL;
+}
+
+hfd_rc hfd_put_plan_fail(const struct hfd_ctx *c, const struct hfd_put_plan *now)
+{
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    hfd_buf_init(&b, 4 * TOLD_MAX_BYTES);
+    for (size_t i = 0; i < now->changes->count && b.len < TOLD_MAX_BYTES; i++) {
+        const struct hfd_preview_part *p = &now->changes->parts[i];
+
+        hfd_buf_addf(&b, "%s%s %s '%.*s'", i > 0 ? ", " : ": ", p->action, hfd_kind_word(p->kind),
+                     HFD_FOREIGN_CUT(p->name, FIELD_MAX_BYTES));
+        if (p->field_count > 0)
+            hfd_buf_addf(&b, " (%.*s%s)", HFD_FOREIGN_CUT(p->fields[0], FIELD_MAX_BYTES),
+                         p->field_count > 1 ? " and others" : "");
+    }
+    rc = b.rc != HFD_OK ? hfd_fail_nomem(c->err, "compare a plan")
+                        : hfd_fail(c->err, HFD_PRECONDITION,
+                                   "If-Match: this plan does not hold any more, and nothing was "
+                                   "done. The action would now be %s%.*s",
+                                   now->action, HFD_SLICE_FMT(hfd_buf_slice(&b)));
+    hfd_buf_fini(&b);
+    return rc;
 }

@@ -24,6 +24,28 @@
 #define BUSY_FIELD_MAX_BYTES 100 /* of a field that a 409 names */
 #define BUSY_WAITS_MAX_BYTES 250 /* of what is waited for, in a 409 */
 
+static hfd_rc make_plan(const struct hfd_ctx *c, const struct hfd_call *call,
+                        const struct hfd_resource_row *row, struct hfd_validated *out,
+                        struct hfd_put_plan *plan);
+
+/* Checks If-Match with a plan: that of now is a tag beside the resource's own. */
+static hfd_rc check_plan(const struct hfd_ctx *c, const struct hfd_call *call,
+                         const struct hfd_resource_row *row, struct hfd_precondition_on *is)
+{
+    struct hfd_validated now;
+    struct hfd_put_plan plan;
+    hfd_rc rc = make_plan(c, call, row, &now, &plan);
+
+    if (rc == HFD_OK && now.plan.len > 0) {
+        is->alias = hfd_arena_printf(c->mem, "\"%.*s\"", HFD_SLICE_FMT(now.plan));
+        if (is->alias.p == NULL)
+            return hfd_fail_nomem(c->err, "compare a plan");
+    }
+    if (rc == HFD_OK)
+        rc = hfd_precondition_check(&call->match, is, c->err);
+    return rc == HFD_PRECONDITION && now.plan.len > 0 ? hfd_put_plan_fail(c, &plan) : rc;
+}
+
 /* Checks the preconditions of a PUT or DELETE. @param row  NULL = there is no such resource */
 static hfd_rc check_match(const struct hfd_ctx *c, const struct hfd_call *call,
                           const struct hfd_resource_row *row)
@@ -35,6 +57,8 @@ static hfd_rc check_match(const struct hfd_ctx *c, const struct hfd_call *call,
         return HFD_OK;
     if (is.exists && row->state == HFD_STATE_READY)
         rc = hfd_resource_row_tag(row, c->mem, &is.etag, c->err);
+    if (rc == HFD_OK && call->input != NULL && hfd_put_plan_is_asked(call->match.if_match))
+        return check_plan(c, call, row, &is);
     return rc == HFD_OK ? hfd_precondition_check(&call->match, &is, c->err) : rc;
 }
 
@@ -912,19 +936,34 @@ static hfd_rc preview_existing(const struct hfd_ctx *c, const struct hfd_call *c
                     HFD_SLICE_FMT(row->guresid));
 }
 
+static hfd_rc make_plan(const struct hfd_ctx *c, const struct hfd_call *call,
+                        const struct hfd_resource_row *row, struct hfd_validated *out,
+                        struct hfd_put_plan *plan)
+{
+    struct hfd_resource_row copy = {.protect = HFD_SLICE("")};
+    hfd_rc rc;
+
+    *out = (struct hfd_validated){.name = HFD_SLICE_NONE, .plan = HFD_SLICE("")};
+    if (row != NULL)
+        copy = *row;
+    rc = row != NULL ? preview_existing(c, call, &copy, out) : preview_new(c, call, out);
+    *plan = (struct hfd_put_plan){out->action, call->input->canonical, copy.protect,
+                                  call->input->protect, &out->changes};
+    out->protected = hfd_protect_by(c->driver, call->input->protect).p != NULL;
+    return rc == HFD_OK && out->action != NULL ? hfd_put_plan_name(c, plan, &out->plan) : rc;
+}
+
 hfd_rc hfd_resource_validate(struct hfd_txn *tx, const struct hfd_call *call,
                              struct hfd_validated *out, struct hfd_err *err)
 {
     const struct hfd_ctx c = hfd_ctx_of(tx, call, err);
+    struct hfd_put_plan plan;
     struct hfd_found f;
     hfd_rc rc;
 
     HFD_ASSERT(call->input != NULL);
-    *out = (struct hfd_validated){.name = HFD_SLICE_NONE};
     rc = hfd_lookup(&c, call, &f);
-    if (rc != HFD_OK)
-        return rc;
-    out->protected = hfd_protect_by(c.driver, call->input->protect).p != NULL;
-    rc = f.exists ? preview_existing(&c, call, &f.row, out) : preview_new(&c, call, out);
+    if (rc == HFD_OK)
+        rc = make_plan(&c, call, f.exists ? &f.row : NULL, out, &plan);
     return rc == HFD_OK ? find_name(&c, call, out) : rc;
 }

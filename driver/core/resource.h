@@ -62,6 +62,7 @@ struct hfd_validated {
                        from a GUResID that is not known */
     struct hfd_preview changes;
     bool protected; /* the resource, after the PUT */
+    hfd_slice plan; /* hfd_put_plan_name, for If-Match of the PUT; empty with a 409 */
 };
 
 /**

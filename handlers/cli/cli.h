@@ -23,7 +23,7 @@
     X(ABSENT,     4, "get, wait, status, purge: there is no such resource") \
     X(ADDRESS,   69, "cannot listen on an address; commands of the client: the server cannot be reached") \
     X(INTERNAL,  70, "out of memory, or the store failed; a restart recovers all acknowledged work") \
-    X(DATA,      73, "cannot create, lock or use the data folder, a file in it, or the database; backup, restore: FILE cannot be " \
+    X(DATA,      73, "cannot create, lock or use the data folder, a file in it, or the database; backup, restore, apply: FILE cannot be " \
                      "written, or is damaged; migrate: both databases differ, or one is in use") \
     X(UNDER_WAY, 75, "apply, wait, delete: still under way when the time was over, or at Ctrl-C") \
     X(KEYS,      78, "the key ring is unreadable, or missing although there is data, or lacks a key that is needed")

@@ -20,7 +20,8 @@ struct hfd_client_command {
     const char *name, *usage, *example;
     /* Results of the flags: */
     struct hfd_cli_target target;
-    const char *state_file, *form_name, *id;
+    const char *state_file, *form_name, *id, *plan_file, *plan_out;
+    char plan[80]; /* of plan_file, with quotes */
     int64_t timeout_us;
     bool wait, dry_run, show_secrets;
     bool told_of_cookie; /* that one is not kept: once */
@@ -74,6 +75,10 @@ static bool client_command_read(struct hfd_client_command *c, int argc, const ch
         {"--timeout", NULL, HFD_FLAG_DURATION, &c->timeout_us, "DURATION", "wait no longer"},
         {"--dry-run", NULL, HFD_FLAG_SWITCH, &c->dry_run, NULL,
          "apply, delete: say what would be done (apply: by the driver's /validate)"},
+        {"--plan-out", NULL, HFD_FLAG_TEXT, &c->plan_out, "FILE",
+         "apply: say what would be done, and write it to FILE"},
+        {"--plan", NULL, HFD_FLAG_TEXT, &c->plan_file, "FILE",
+         "apply: do just what FILE says, or nothing"},
         {"--show-secrets", NULL, HFD_FLAG_SWITCH, &c->show_secrets, NULL,
          "print secrets on a terminal, too"},
         {"-o", NULL, HFD_FLAG_TEXT, &c->form_name, "FORM", "json, yaml or name"},
@@ -423,6 +428,52 @@ static bool derive_id(const json_t *doc, char out[2 * ID_BYTES + 1])
     return true;
 }
 
+/* Reads a file that --plan-out wrote. */
+static hfd_rc read_plan(struct hfd_client_command *c, struct hfd_err *err)
+{
+    const char *name;
+    struct hfd_buf b;
+    json_t *doc;
+    hfd_rc rc;
+
+    if (c->plan_file == NULL)
+        return HFD_OK;
+    if (c->plan_out != NULL || c->dry_run)
+        return hfd_fail(err, HFD_INVALID, "--plan: expected without --plan-out and --dry-run");
+    hfd_buf_init(&b, DOCUMENT_MAX_BYTES);
+    rc = read_order(c->plan_file, &b, &doc, err);
+    name = rc == HFD_OK ? hfd_json_cstr(doc, "plan") : "";
+    if (rc == HFD_OK && (strncmp(name, "plan-", 5) != 0 || strchr(name, '"') != NULL ||
+                         strlen(name) + 3 > sizeof(c->plan)))
+        rc = hfd_fail(err, HFD_INVALID, "%s: expected a file that apply --plan-out wrote",
+                      c->plan_file);
+    if (rc == HFD_OK)
+        (void)snprintf(c->plan, sizeof(c->plan), "\"%s\"", name);
+    json_decref(doc);
+    hfd_buf_fini(&b);
+    return rc;
+}
+
+/* With --plan-out: keeps what a PUT would do. */
+static enum hfd_exit keep_plan(const struct hfd_client_command *c, const json_t *doc)
+{
+    struct hfd_err err;
+    struct hfd_buf b;
+    hfd_rc rc;
+
+    if (c->plan_out == NULL)
+        return HFD_EXIT_OK;
+    if (hfd_json_cstr(doc, "plan")[0] == '\0')
+        return hfd_cli_fail(HFD_EXIT_CUT_SHORT, c->name, "%s makes no plans", c->target.url);
+    hfd_buf_init(&b, OUTPUT_MAX_BYTES);
+    hfd_json_dump(&b, doc);
+    hfd_buf_addc(&b, '\n');
+    rc = b.rc == HFD_OK ? hfd_file_replace(c->plan_out, "plan", hfd_buf_slice(&b), &err)
+                        : hfd_fail_nomem(&err, "write the plan");
+    hfd_buf_fini(&b);
+    return rc == HFD_OK ? HFD_EXIT_OK : hfd_cli_fail(HFD_EXIT_DATA, c->name, "%s", err.msg);
+}
+
 /* Asks what a PUT would do. */
 static enum hfd_exit say_dry_run(const struct hfd_client_command *c, const char *id, hfd_slice body)
 {
@@ -443,10 +494,19 @@ static enum hfd_exit say_dry_run(const struct hfd_client_command *c, const char 
         status = hfd_cli_fail(HFD_EXIT_CUT_SHORT, c->name, "%s answers %d to /validate",
                               c->target.url, a.http.status);
     } else {
-        status = client_command_finish(c, &a, &step);
+        status = a.http.status == 200 ? keep_plan(c, a.doc) : HFD_EXIT_OK;
+        if (status == HFD_EXIT_OK)
+            status = client_command_finish(c, &a, &step);
     }
     hfd_order_answer_fini(&a);
     return status;
+}
+
+static struct hfd_order_request put_of(const struct hfd_client_command *c, const char *id,
+                                       hfd_slice body)
+{
+    return (struct hfd_order_request){
+        .method = "PUT", .id = id, .body = body, .if_match = hfd_slice_of(c->plan)};
 }
 
 /*
@@ -462,7 +522,7 @@ static enum hfd_exit wait_until_free(struct hfd_client_command *c, const char *i
 
     if (step.no_get)
         return status;
-    step = (struct hfd_client_step){.request = {.method = "PUT", .id = id, .body = body}};
+    step = (struct hfd_client_step){.request = put_of(c, id, body)};
     return client_command_run(c, &step);
 }
 
@@ -475,8 +535,8 @@ static enum hfd_exit order(struct hfd_client_command *c, const char *id, hfd_sli
     enum hfd_exit status;
 
     do {
-        step = (struct hfd_client_step){
-            .request = {.method = "PUT", .id = id, .body = body}, .quiet = true, .busy = true};
+        step =
+            (struct hfd_client_step){.request = put_of(c, id, body), .quiet = true, .busy = true};
         status = client_command_run(c, &step);
         if (step.busy)
             status = wait_until_free(c, id, body);
@@ -491,10 +551,10 @@ static enum hfd_exit order(struct hfd_client_command *c, const char *id, hfd_sli
 
 static enum hfd_exit apply(struct hfd_client_command *c, const char *id, hfd_slice body)
 {
-    struct hfd_client_step step = {.request = {.method = "PUT", .id = id, .body = body}};
+    struct hfd_client_step step = {.request = put_of(c, id, body)};
     enum hfd_exit status;
 
-    if (c->dry_run)
+    if (c->dry_run || c->plan_out != NULL)
         return say_dry_run(c, id, body);
     hfd_cli_say("%s", id);
     if (!c->wait)
@@ -508,8 +568,7 @@ static enum hfd_exit apply(struct hfd_client_command *c, const char *id, hfd_sli
     if (step.no_get)
         return status;
     /* A driver without GET is polled by the same PUT. */
-    step = (struct hfd_client_step){.request = {.method = "PUT", .id = id, .body = body},
-                                    .follow = true};
+    step = (struct hfd_client_step){.request = put_of(c, id, body), .follow = true};
     return client_command_run(c, &step);
 }
 
@@ -537,6 +596,8 @@ enum hfd_exit hfd_cmd_apply(int argc, const char **argv)
             rc = hfd_fail(&err, HFD_INVALID,
                           "%s has no name to make a GUResID from: expected --id GURESID", c.place);
     }
+    if (rc == HFD_OK)
+        rc = read_plan(&c, &err);
     if (rc != HFD_OK)
         status = client_command_fail(&c, rc, &err);
     else if (client_command_open(&c, &status))

@@ -105,6 +105,7 @@ static bool begin(struct hfd_client_http *http, const struct hfd_client_request 
         call->headers[1] = (struct hfd_http_header){"Content-Type", HFD_SLICE("application/json")};
     call->headers[2] = r->headers[0];
     call->headers[3] = r->headers[1];
+    call->headers[4] = r->headers[2];
     call->body = r->body;
     call->take = r->take;
     call->ctx = r->take_ctx;

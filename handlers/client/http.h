@@ -29,7 +29,7 @@ struct hfd_client_config {
 struct hfd_client_request {
     const char *method;
     const char *path;                         /* behind the base URL, encoded: "3c0a19" */
-    struct hfd_http_header headers[2];        /* more of them; zeroed = none */
+    struct hfd_http_header headers[3];        /* more of them; zeroed = none */
     hfd_slice body;                           /* JSON; p is NULL for none */
     bool (*take)(void *ctx, hfd_slice piece); /* as in struct hfd_http_call */
     void *take_ctx;

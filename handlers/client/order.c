@@ -493,6 +493,8 @@ hfd_rc hfd_order_send(const struct hfd_order_driver *driver,
     (void)snprintf(prefer, sizeof(prefer), "wait=%d", request->prefer_s);
     if (request->prefer_s > 0)
         r.headers[1] = (struct hfd_http_header){"Prefer", hfd_slice_of(prefer)};
+    if (request->if_match.len > 0)
+        r.headers[2] = (struct hfd_http_header){"If-Match", request->if_match};
     if (rc == HFD_OK)
         hfd_client_send(driver->http, &r, &out->http, 1);
     if (rc == HFD_OK && out->http.status == 0)

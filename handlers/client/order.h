@@ -66,6 +66,7 @@ struct hfd_order_request {
     const char *method; /* "PUT", "GET", "DELETE" */
     const char *id;     /* the GUResID */
     hfd_slice body;     /* of a PUT */
+    hfd_slice if_match; /* of a PUT: with its quotes; empty = none */
     int prefer_s;       /* the driver may hold its answer for so long; 0 = it is not asked to */
     const volatile sig_atomic_t *stop; /* as of struct hfd_client_request */
 };

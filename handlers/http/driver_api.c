@@ -439,7 +439,8 @@ static void add_document(struct hfd_buf *b, const struct check_command *cmd)
         add_names(b, &cmd->input);
     else if (v->name.p != NULL)
         hfd_buf_json_str(b, v->name);
-    hfd_buf_addf(b, "],\"protected\":%s,\"changes\":[", v->protected ? "true" : "false");
+    hfd_buf_addf(b, "],\"protected\":%s,\"plan\":\"%.*s\",\"changes\":[",
+                 v->protected ? "true" : "false", HFD_SLICE_FMT(v->plan));
     for (size_t i = 0; i < v->changes.count; i++) {
         if (i > 0)
             hfd_buf_addc(b, ',');

@@ -203,6 +203,25 @@ class Client(Base):
             self.assertEqual(json.loads(self.run_it("apply", other, "--dry-run").stdout)["action"],
                              "none")
 
+    def test_a_plan(self):
+        """--plan-out keeps what would be done, --plan does just that; then it is 412."""
+        plan = os.path.join(self.folder.name, "plan")
+        with Server("--demo=1") as server:
+            self.env["HFD_URL"] = "http://127.0.0.1:%d" % server.port
+            said = self.run_it("apply", self.order, "--plan-out", plan)
+            with open(plan, encoding="utf-8") as f:
+                self.assertEqual(json.load(f), json.loads(said.stdout))
+            self.run_it("apply", self.order, "--plan", plan, "--wait")
+            other = self.file("other.json", json.loads(json.dumps(ORDER).replace('"a"', '"b"')))
+            done = self.run_it("apply", other, "--plan", plan, want=1)
+            self.assertIn("this plan does not hold any more", done.stderr)
+            self.assertIn("without", self.run_it("apply", other, "--plan", plan, "--dry-run",
+                                                 want=2).stderr)
+            done = self.run_it("apply", other, "--plan", self.order, want=2)
+            self.assertIn("expected a file that apply --plan-out wrote", done.stderr)
+            done = self.run_it("apply", other, "--plan-out", plan + "/x", want=73)
+            self.assertIn("plan", done.stderr)
+
     def test_mistakes(self):
         """All mistakes of an order are printed; a driver that is away is 69; wrong use is 2."""
         bad = json.loads(json.dumps(ORDER))

@@ -33,6 +33,48 @@ class Validate(Case):
         self.assertTrue(put.json["message"].startswith(checked.json["message"][:300]))
         return checked.json
 
+    def plan(self, body, gid=None):
+        plan = self.check(body, gid).json["plan"]
+        self.assertRegex(plan, "^plan-[0-9a-f]{32}$")
+        return {"If-Match": '"%s"' % plan}
+
+    def test_plans(self):
+        """A plan is done as it was said, or not at all, with what would be done now."""
+        gid, body = guresid(), cluster_input(name=guresid("plan"), nodepools=[{"name": "workers"}])
+        new = self.plan(body)
+        self.assertEqual(self.plan(body, gid), new, "a new resource, whatever its id is")
+        other = self.plan(changed(body))
+        self.assertNotEqual(other, new)
+        answer = self.client.put("/" + gid, body, other)
+        self.assertEqual(answer.status, 412)
+        self.assertIn("would now be create: create cluster", answer.json["message"])
+        self.assertEqual(self.get(gid).status, 404, "nothing was done")
+        self.assertEqual(self.client.put("/" + gid, body, new).status, 202)
+        self.assertEqual(self.client.put("/" + gid, body, new).status, 202, "it polls")
+        self.fleet.ready(gid)
+        self.assertEqual(self.client.put("/" + gid, body, new).status, 200)
+
+        update = self.plan(changed(body), gid)
+        cluster = self.fleet.cluster_of(gid)
+        self.fleet.make_ready(cluster)
+        self.assertEqual(self.plan(changed(body), gid), update, "reports do not move it")
+        self.client.patch(cluster["href"], {"spec": {"region": "us"}})
+        answer = self.client.put("/" + gid, changed(body), update)
+        self.assertEqual(answer.status, 412)
+        self.assertIn("would now be update: update cluster", answer.json["message"])
+        self.assertEqual(self.fleet.get(cluster)["spec"], {"region": "us"})
+        mend = self.plan(body, gid)
+        self.assertEqual(self.client.put("/" + gid, body, mend).status, 202)
+        self.fleet.ready(gid)
+        self.assertEqual(self.client.put("/" + gid, body, mend).status, 200)
+        same = self.plan(body, gid)
+        self.assertEqual(self.client.put("/" + gid, body, same).status, 200, "nothing is a plan")
+        lifted = dict(body, driver={"values": dict(body["driver"]["values"], protect=True)})
+        self.assertNotEqual(self.plan(lifted, gid), same)
+        self.assertEqual(self.client.put("/" + gid, lifted, same).status, 412)
+        self.assertEqual(self.client.put("/" + gid, lifted, self.plan(lifted, gid)).status, 200)
+        self.assertEqual(self.client.delete("/" + gid, {"If-Match": '"plan-0"'}).status, 400)
+
     # A new order: nothing is stored, and the PUT then does what was said.
     def test_create(self):
         name, gid = guresid("check"), guresid()
@@ -40,7 +82,7 @@ class Validate(Case):
         doc = self.says("create", body)
         self.assertEqual(doc, {
             "action": "create", "name": name, "type": "hyperfleet-cluster",
-            "nodepools": ["workers", "gpu"], "protected": False,
+            "nodepools": ["workers", "gpu"], "protected": False, "plan": doc["plan"],
             "changes": [{"kind": "cluster", "action": "create", "name": name, "fields": []},
                         {"kind": "nodepool", "action": "create", "name": "workers", "fields": []},
                         {"kind": "nodepool", "action": "create", "name": "gpu", "fields": []}]})

@@ -37,6 +37,8 @@
  * - A8: A DELETE with the cookie of an ended life may be 204 beside a new life: it changes nothing.
  * - D1: The timer fails each creation and update whose deadline has passed, with RES-105. It
  * changes nothing else, and names the next deadline (T).
+ * - V1: A PUT does what /validate says of it in the same transaction. It fails alike, or is in the
+ *   way alike. It changes nothing, or just what was named.
  * - W1: A ready resource tells the fields that differ from the last accepted order, and no others.
  *   It tells each nodepool that strangers made in its cluster. A restored one is left out.
  * - H1: A state changes along an arrow of the life cycle, by a call that may move it (T). Between
@@ -263,6 +265,7 @@ struct sim_tally {
     unsigned reports[HFD_RC_COUNT], strangers, forged, power_cuts, broken, unknown_kept,
         unknown_lost, keys, settings, timed_out;
     unsigned patches, drifted, several, aliens, repairs;
+    unsigned planned[4]; /* refused, in the way, nothing to do, changes */
 };
 extern struct sim_tally sim_tally;
 
@@ -318,6 +321,8 @@ void sim_rules_strange(struct sim *s, const struct sim_job *j);
 /** Records a HyperFleet resource that no driver resource owns. */
 void sim_rules_orphan(struct sim *s, hfd_slice id, int label);
 void sim_rules_committed(struct sim *s);
+/** V1. Carries out the PUT of a job. */
+hfd_rc sim_planned_put(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err);
 void sim_rules_empty(struct sim *s);
 void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j);
 /** The state that a call finds: a deadline that has passed is taken into account. */

@@ -11,6 +11,7 @@
 #include "tests/lib/contains.h"
 #include "store/rows_fleet.h"
 #include "store/rows_report.h"
+#include "store/unit.h"
 
 uint64_t sim_hash(uint64_t h, const void *bytes, size_t len)
 {
@@ -491,6 +492,140 @@ void sim_expect_verdict(struct hfd_txn *tx, struct sim_job *j)
         j->expected = HFD_VERDICT_REJECT;
     else if (m->available == HFD_STATUS_UNKNOWN && !(m->finalized && f.deleted_us != 0))
         j->expected = HFD_VERDICT_DISCARD;
+}
+
+/* ---- V1 ---- */
+
+/* Counts and generations of HyperFleet's rows that live, of one name in one place. */
+struct lives {
+    int64_t count, generation;
+};
+
+static hfd_rc look_lives(struct hfd_txn *tx, const struct hfd_preview_part *p, hfd_slice cluster_id,
+                         struct lives *out, struct hfd_err *err)
+{
+    static const char sql[] =
+        "SELECT count(*), coalesce(max(generation), 0) FROM fleet WHERE kind = ?1 AND name = ?2 "
+        "AND deleted_us = 0 AND (kind = 1 OR owner_id = ?3)";
+    struct hfd_stmt *st;
+    bool row;
+    hfd_rc rc = hfd_unit_write(tx, err);
+
+    if (rc == HFD_OK)
+        rc = hfd_db_prepare(tx->db, sql, &st, err);
+    if (rc != HFD_OK)
+        return rc;
+    hfd_stmt_i64(st, 1, (int64_t)p->kind);
+    hfd_stmt_text(st, 2, p->name);
+    hfd_stmt_text(st, 3, cluster_id);
+    rc = hfd_stmt_step(st, &row, err);
+    if (rc == HFD_OK)
+        *out = (struct lives){hfd_stmt_col_i64(st, 0), hfd_stmt_col_i64(st, 1)};
+    hfd_stmt_done(st);
+    return rc;
+}
+
+/* After the PUT: each change that was named has been made. */
+static hfd_rc check_changes(struct hfd_txn *tx, const struct sim_job *j,
+                            const struct hfd_validated *said, struct hfd_err *err)
+{
+    const hfd_slice guresid = hfd_slice_of(sim_names[j->who]);
+    struct hfd_resource_row row;
+    struct hfd_arena mem;
+    hfd_rc rc;
+
+    hfd_arena_init(&mem, (size_t)1 << 20);
+    rc = hfd_resource_row_get(tx, guresid, &mem, &row, err);
+    for (size_t i = 0; rc == HFD_OK && i < said->changes.count; i++) {
+        const struct hfd_preview_part *p = &said->changes.parts[i];
+        const bool goes = strcmp(p->action, "delete") == 0;
+        struct lives is;
+
+        rc = look_lives(tx, p, row.cluster_id, &is, err);
+        if (rc == HFD_OK &&
+            (is.count != (goes ? 0 : 1) || (!goes && is.generation != p->generation + 1)))
+            sim_fail(j->sim, "V1", "%s: '%.*s' was to be %sd, and there are %lld, generation %lld",
+                     sim_names[j->who], HFD_SLICE_FMT(p->name), p->action, (long long)is.count,
+                     (long long)is.generation);
+    }
+    hfd_arena_fini(&mem);
+    return rc;
+}
+
+/* All generations together: those that no change names must stay. */
+static hfd_rc sum_of_generations(struct hfd_txn *tx, int64_t *out, struct hfd_err *err)
+{
+    static const char sql[] = "SELECT coalesce(sum(generation), 0) FROM fleet WHERE deleted_us = 0 "
+                              "AND ?1 = '' AND ?2 = 0";
+    const hfd_rc rc = hfd_unit_write(tx, err);
+
+    return rc == HFD_OK ? count_of(tx, sql, "", out, err) : rc;
+}
+
+/* The answer of /validate, and how it ended. */
+struct said {
+    struct hfd_validated doc;
+    hfd_rc rc;
+    int64_t generations;
+};
+
+static void tally_said(const struct said *said)
+{
+    enum {
+        REFUSED,
+        BUSY,
+        NOTHING,
+        CHANGES
+    } kind = CHANGES;
+
+    if (said->rc != HFD_OK)
+        kind = REFUSED;
+    else if (said->doc.action == NULL)
+        kind = BUSY;
+    else if (strcmp(said->doc.action, "none") == 0)
+        kind = NOTHING;
+    sim_tally.planned[kind]++;
+}
+
+/* Compares a PUT that was carried out with what was said of it. */
+static hfd_rc compare_put(struct hfd_txn *tx, const struct sim_job *j, const struct said *said,
+                          struct hfd_err *err)
+{
+    const bool busy = j->doc.answer == HFD_ANSWER_BUSY;
+    const char *action = said->doc.action;
+    int64_t after;
+    hfd_rc rc;
+
+    if (busy != (action == NULL))
+        sim_fail(j->sim, "V1", "a PUT of %s is %sin the way of another", sim_names[j->who],
+                 busy ? "" : "not ");
+    rc = sum_of_generations(tx, &after, err);
+    if (rc == HFD_OK && after != said->generations &&
+        (busy || strcmp(action, "none") == 0 || said->doc.changes.count == 0))
+        sim_fail(j->sim, "V1", "a PUT of %s was to change nothing", sim_names[j->who]);
+    return rc == HFD_OK && !busy ? check_changes(tx, j, &said->doc, err) : rc;
+}
+
+hfd_rc sim_planned_put(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err)
+{
+    const bool known = !restores(j); /* a cookie tells a PUT more than /validate has */
+    struct hfd_call call = j->call;
+    struct said said = {.rc = HFD_OK};
+    struct hfd_err why;
+    hfd_rc rc = sum_of_generations(tx, &said.generations, err);
+
+    call.cookie = HFD_SLICE_NONE;
+    if (rc == HFD_OK && known)
+        said.rc = hfd_resource_validate(tx, &call, &said.doc, &why);
+    if (rc == HFD_OK)
+        rc = hfd_resource_put(tx, &j->call, &j->doc, err);
+    if (!known || rc == HFD_IO || said.rc == HFD_IO)
+        return rc;
+    tally_said(&said);
+    if (rc != said.rc)
+        sim_fail(j->sim, "V1", "a PUT of %s ends with %s, and was to end with %s",
+                 sim_names[j->who], hfd_rc_name(rc), hfd_rc_name(said.rc));
+    return rc == HFD_OK ? compare_put(tx, j, &said, err) : rc;
 }
 
 /* ---- answers ---- */

@@ -495,7 +495,7 @@ static hfd_rc do_call(struct hfd_txn *tx, struct sim_job *j, struct hfd_err *err
 {
     switch (j->what) {
     case SIM_PUT:
-        return hfd_resource_put(tx, &j->call, &j->doc, err);
+        return sim_planned_put(tx, j, err);
     case SIM_DELETE:
         return hfd_resource_delete(tx, &j->call, &j->doc, err);
     case SIM_REPORT:

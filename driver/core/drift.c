@@ -78,11 +78,27 @@ static hfd_slice make_aside(const struct hfd_ctx *c, hfd_slice spec, hfd_slice l
                             HFD_SLICE_FMT(labels), HFD_SLICE_FMT(spec));
 }
 
+/* Tells if aside has the order. */
+static hfd_rc keeps_order(const struct hfd_ctx *c, const struct hfd_part_row *part, bool *yes)
+{
+    json_t *aside = NULL;
+    const hfd_rc rc = part->aside.len > 0 ? hfd_json_parse(part->aside, &aside, c->err) : HFD_OK;
+
+    *yes = json_object_get(aside, "ordered") != NULL;
+    json_decref(aside);
+    return rc;
+}
+
 hfd_rc hfd_drift_keep(const struct hfd_ctx *c, struct hfd_part_row *part,
                       const struct hfd_fleet_row *was)
 {
-    if (part->aside.len > 0 || was->generation > part->generation)
-        return HFD_OK;
+    /* An older change by others was not noticed: then this is not what was ordered. */
+    const bool known = hfd_driver_is_remote(c->driver) || was->generation <= part->generation;
+    bool kept;
+    const hfd_rc rc = keeps_order(c, part, &kept);
+
+    if (rc != HFD_OK || kept || !known)
+        return rc;
     part->aside = make_aside(c, was->spec, was->labels);
     return part->aside.p != NULL ? hfd_part_row_put(c->tx, part, c->err) : fail_nomem(c);
 }
@@ -182,7 +198,8 @@ static hfd_slice plan_repair(struct judging *j, hfd_slice field)
     bool gave_up;
     size_t tried;
 
-    if (j->c->driver->drift != HFD_DRIFT_REPAIR)
+    /* Those behind the ones that are told are mended with these. */
+    if (j->c->driver->drift != HFD_DRIFT_REPAIR || j->count > HFD_DRIFT_SHOWN_MAX)
         return HFD_SLICE("");
     tried = repairs_of(j, field, &gave_up);
     if (!gave_up && tried < HFD_DRIFT_REPAIRS_MAX) {
@@ -371,8 +388,7 @@ static hfd_rc tell_stranger(struct judging *j, const struct hfd_part *p)
     json_t *spec = NULL;
     hfd_rc rc;
 
-    if (p->row.guresid.len > 0 || p->view.deleting ||
-        is_ignored(j->c, HFD_KIND_NODEPOOL, HFD_SLICE("")))
+    if (p->row.guresid.len > 0 || p->view.deleting)
         return HFD_OK;
     rc = hfd_fleet_row_get(j->c->tx, p->row.fleet_id, j->c->mem, &fleet, j->c->err);
     if (rc == HFD_OK)
@@ -437,7 +453,7 @@ static hfd_rc take(struct judging *j, struct hfd_resource_row *row, struct hfd_d
         if (j->news > 1)
             hfd_buf_addf(&j->first, "; and %zu more", j->news - 1);
         news->what = "drifted";
-    } else if (j->count == 0 && was) {
+    } else if (j->count == 0 && was && c->driver->drift != HFD_DRIFT_IGNORE) {
         news->what = "mended";
     }
     rc = hfd_buf_to_arena(&j->all, c->mem, &row->drift, c->err);
@@ -673,10 +689,17 @@ static hfd_rc order_part(const struct hfd_ctx *c, const struct hfd_part *p,
 {
     struct hfd_fleet_row fleet = {.spec = HFD_SLICE("{}"), .labels = HFD_SLICE("{}")};
     struct sides s = {0};
+    bool kept;
     hfd_rc rc = hfd_fleet_row_get(c->tx, p->row.fleet_id, c->mem, &fleet, c->err);
 
-    if (rc == HFD_NOT_FOUND) /* aside has it */
-        rc = HFD_OK;
+    if (rc == HFD_NOT_FOUND) {
+        rc = keeps_order(c, &p->row, &kept);
+        if (rc == HFD_OK && !kept)
+            return hfd_fail(
+                c->err, HFD_INVALID,
+                "nodepool '%.*s' was removed, and its order is not kept: order it again",
+                HFD_SLICE_FMT(p->row.name));
+    }
     if (rc == HFD_OK)
         rc = read_sides(c, &p->row, &fleet, &s);
     if (rc == HFD_OK) {

@@ -438,6 +438,24 @@ class Remote(unittest.TestCase):
         self.until(200)
         self.assertEqual(self.told(), {})
 
+    def test_a_removed_nodepool(self):
+        self.start("--driver-drift", "repair")
+        pool = next(p for p in self.api.of(self.gid)[1] if p["name"] == "big")
+        self.assertEqual(self.api.client.patch(pool["href"], {"labels": {
+            **pool["labels"], "own": "y"}}).status, 200, "the generation is not the driver's")
+        self.assertEqual(self.api.client.delete(pool["href"]).status, 202)
+        self.api.finish_pool_deletes(self.gid)
+
+        def made():
+            self.api.ready(self.gid)
+            return [p for p in self.api.of(self.gid)[1]
+                    if p["name"] == "big" and p["id"] != pool["id"]]
+        again, = eventually(made, "it is made again")
+        self.assertEqual(again["spec"], {"replicas": 1})
+        eventually(lambda: self.api.ready(self.gid) or self.client.get(
+            "/" + self.gid).status == 200, "it is ready")
+        self.assertEqual(self.told(), {})
+
     def test_an_autoscaler(self):
         self.start("--driver-drift-ignore", "cluster.spec.size")
         self.change(size=9)

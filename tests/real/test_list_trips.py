@@ -35,7 +35,7 @@ MOST = (
     ("/api/driver/v1/events", 10),
     ("/api/driver/v1/problems", 0),
 )
-PAGES = (("/", 65), ("/r/{0}", 10), ("/admin/replicas", 4), ("/metrics", 8), ("/healthz", 0),
+PAGES = (("/", 65), ("/r/{0}", 10), ("/admin/replicas", 4), ("/metrics", 9), ("/healthz", 0),
          ("/readyz", 0), ("/livez", 0))
 
 

@@ -40,7 +40,7 @@ struct hfd_resource_row {
     int64_t op_expected_us;  /* op_started_us and the first estimate; 0 = op_estimate_us */
     hfd_slice cause;         /* hfd_outcome.cause of a failure or bad health; of a wait the same */
     hfd_slice trace;         /* traceparent of the request that began the operation */
-    hfd_slice drift;         /* JSON array of what is told: driver/core/drift.h; empty = none */
+    hfd_slice drift;         /* JSON array of fields: driver/core/drift.h; empty = none */
     int64_t drift_count;     /* fields that drifted: drift has the first of them */
     bool mendable;           /* the same PUT would mend some of them */
     hfd_slice repairs;       /* JSON object: when fields were mended without a PUT */

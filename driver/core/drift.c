@@ -8,7 +8,7 @@
 #include "store/rows_fleet.h"
 
 #define FIELD_MAX_BYTES 300
-#define VALUE_MAX_BYTES ((size_t)1000) /* of a value that is told; of a larger one, its size is */
+#define VALUE_MAX_BYTES ((size_t)1000) /* of a value; for a larger one its size stands */
 #define TOLD_MAX_BYTES 120             /* of a value in a sentence */
 #define TEXT_MAX_BYTES 500             /* of a sentence */
 #define DOCUMENT_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -16,6 +16,15 @@
 static hfd_rc fail_nomem(const struct hfd_ctx *c)
 {
     return hfd_fail_nomem(c->err, "compare an order with HyperFleet");
+}
+
+/* A text of the store that is no JSON is damage, and no mistake of the caller. */
+static hfd_rc parse_stored(const struct hfd_ctx *c, hfd_slice text, json_t **out)
+{
+    const hfd_rc rc = hfd_json_parse(text, out, c->err);
+
+    return rc == HFD_MALFORMED ? hfd_fail(c->err, HFD_CORRUPT, "a stored list or order is damaged")
+                               : rc;
 }
 
 /* ---- the documents of a part ---- */
@@ -48,7 +57,7 @@ static hfd_rc read_side(const struct hfd_ctx *c, const json_t *aside, const char
         *out = json_incref(kept);
         return HFD_OK;
     }
-    return hfd_json_parse(text, out, c->err);
+    return parse_stored(c, text, out);
 }
 
 /* Reads both sides. Free them, also after a failure. */
@@ -60,7 +69,7 @@ static hfd_rc read_sides(const struct hfd_ctx *c, const struct hfd_part_row *par
 
     *out = (struct sides){0};
     if (part->aside.len > 0)
-        rc = hfd_json_parse(part->aside, &out->aside, c->err);
+        rc = parse_stored(c, part->aside, &out->aside);
     for (size_t i = 0; rc == HFD_OK && i < DOCS; i++) {
         rc = read_side(c, json_object_get(out->aside, "ordered"), doc_names[i], rows[i],
                        &out->ordered[i]);
@@ -82,7 +91,7 @@ static hfd_slice make_aside(const struct hfd_ctx *c, hfd_slice spec, hfd_slice l
 static hfd_rc keeps_order(const struct hfd_ctx *c, const struct hfd_part_row *part, bool *yes)
 {
     json_t *aside = NULL;
-    const hfd_rc rc = part->aside.len > 0 ? hfd_json_parse(part->aside, &aside, c->err) : HFD_OK;
+    const hfd_rc rc = part->aside.len > 0 ? parse_stored(c, part->aside, &aside) : HFD_OK;
 
     *yes = json_object_get(aside, "ordered") != NULL;
     json_decref(aside);
@@ -143,7 +152,7 @@ struct judging {
     const struct hfd_resource_row *row;
     enum hfd_kind kind; /* of the part that is compared */
     hfd_slice prefix, by;
-    json_t *before;  /* what was told of it so far, an array; NULL = nothing */
+    json_t *before;  /* its last list, an array; NULL = it had none */
     json_t *repairs; /* object: of each field the times of its repairs, or true: it was given up */
     struct hfd_buf all;   /* the new array */
     struct hfd_buf first; /* a sentence about the first news */
@@ -152,12 +161,12 @@ struct judging {
     hfd_slice gave_up; /* a sentence */
 };
 
-/* One field as it is told: its name, and the values as JSON; empty = it is not there. */
+/* An item of the list. The values are JSON; empty = the field is not there. */
 struct told {
     hfd_slice field, ordered, found, note;
 };
 
-/* The item of a field with the same value, as it was told before; NULL = none. */
+/* Finds the item of the last list with the same field and value; NULL = there is none. */
 static const json_t *told_before(const struct judging *j, const struct told *t)
 {
     size_t i;
@@ -198,7 +207,7 @@ static hfd_slice plan_repair(struct judging *j, hfd_slice field)
     bool gave_up;
     size_t tried;
 
-    /* Those behind the ones that are told are mended with these. */
+    /* Fields that the list has no room for are mended with those that it has. */
     if (j->c->driver->drift != HFD_DRIFT_REPAIR || j->count > HFD_DRIFT_SHOWN_MAX)
         return HFD_SLICE("");
     tried = repairs_of(j, field, &gave_up);
@@ -230,7 +239,7 @@ static void say_first(struct judging *j, const struct told *t)
         hfd_buf_addf(b, ", by %.*s", HFD_FOREIGN_CUT(j->by, TOLD_MAX_BYTES));
 }
 
-/* Adds an item to the array. @param was  what was told of it before; NULL = nothing */
+/* Adds an item to the list. @param was  the same item of the last list; NULL = it is new */
 static void add_item(struct judging *j, const struct told *t, const json_t *was)
 {
     const hfd_slice by = was != NULL ? hfd_json_text(was, "by") : j->by;
@@ -256,7 +265,7 @@ static void add_item(struct judging *j, const struct told *t, const json_t *was)
     hfd_buf_addc(b, '}');
 }
 
-/* A value as JSON; empty without one. Secrets are masked, and of a large one its size is told. */
+/* Writes a value as JSON. Secrets are masked. The size stands for a large value. */
 static hfd_rc show_value(const struct judging *j, const json_t *value, hfd_slice *out)
 {
     struct hfd_buf b;
@@ -276,7 +285,7 @@ static hfd_rc show_value(const struct judging *j, const json_t *value, hfd_slice
     return hfd_buf_to_arena(&b, j->c->mem, out, j->c->err);
 }
 
-/* Tells one field. The first ones are told with their values, all are counted. */
+/* Counts one field, and adds it to the list while there is room. */
 static hfd_rc tell(struct judging *j, hfd_slice path, const json_t *ordered, const json_t *found)
 {
     struct told t = {.field = j->prefix, .note = HFD_SLICE("")};
@@ -381,7 +390,7 @@ static hfd_rc compare_part(struct judging *j, const struct hfd_part *p)
     return rc;
 }
 
-/* A nodepool in our cluster that no order has is told, with its spec. */
+/* Adds a nodepool in our cluster that no order has, with its spec. */
 static hfd_rc tell_stranger(struct judging *j, const struct hfd_part *p)
 {
     struct hfd_fleet_row fleet;
@@ -392,7 +401,7 @@ static hfd_rc tell_stranger(struct judging *j, const struct hfd_part *p)
         return HFD_OK;
     rc = hfd_fleet_row_get(j->c->tx, p->row.fleet_id, j->c->mem, &fleet, j->c->err);
     if (rc == HFD_OK)
-        rc = hfd_json_parse(fleet.spec, &spec, j->c->err);
+        rc = parse_stored(j->c, fleet.spec, &spec);
     j->kind = HFD_KIND_NODEPOOL;
     j->by = fleet.updated_by;
     j->prefix = prefix_of(j->c, HFD_KIND_CLUSTER, j->kind, fleet.name);
@@ -419,9 +428,8 @@ static hfd_rc compare_all(struct judging *j, const struct hfd_parts *parts)
 static hfd_rc parse_kept(const struct hfd_ctx *c, hfd_slice text, json_t **out)
 {
     *out = NULL;
-    return text.len > 0 && !hfd_slice_eq(text, HFD_DRIFT_UNKNOWN)
-               ? hfd_json_parse(text, out, c->err)
-               : HFD_OK;
+    return text.len > 0 && !hfd_slice_eq(text, HFD_DRIFT_UNKNOWN) ? parse_stored(c, text, out)
+                                                                  : HFD_OK;
 }
 
 /* When the next repair is due, and those of before. A repair that is due already stays so. */

@@ -15,7 +15,7 @@
 #include "driver/core/driver.h"
 #include "driver/core/parts.h"
 
-#define HFD_DRIFT_SHOWN_MAX 20  /* fields of one resource that are told */
+#define HFD_DRIFT_SHOWN_MAX 20  /* items of the list of one resource */
 #define HFD_DRIFT_REPAIRS_MAX 5 /* of one field within HFD_DRIFT_REPAIRS_US */
 #define HFD_DRIFT_REPAIRS_US (3600 * HFD_US_PER_S)
 #define HFD_DRIFT_BACKOFF_US (10 * HFD_US_PER_S) /* after the first repair; it doubles */

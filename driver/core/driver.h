@@ -77,7 +77,7 @@ struct hfd_adapter_hooks {
 
 /** driver.drift: what follows when a resource is not as it was ordered any more. */
 enum hfd_drift_mode {
-    HFD_DRIFT_REPORT, /* it is told, and the same PUT mends it */
+    HFD_DRIFT_REPORT, /* GET shows it, and the same PUT mends it */
     HFD_DRIFT_REPAIR, /* it is mended as well */
     HFD_DRIFT_IGNORE,
 };

@@ -71,7 +71,7 @@ HFD_MUST_CHECK hfd_rc hfd_parts_find_orphan(const struct hfd_ctx *c, hfd_slice g
                                             struct hfd_fleet_row *out, bool *yes);
 
 /**
- * A nodepool became a part: the resource of its cluster, which may have told it as a stranger, is
+ * A nodepool became a part: the resource of its cluster, which may have listed it as a stranger, is
  * judged again with c->changes.
  */
 HFD_MUST_CHECK hfd_rc hfd_part_adopted(const struct hfd_ctx *c, const struct hfd_fleet_row *row);

@@ -475,6 +475,21 @@ static enum hfd_put_action put_action(const struct hfd_resource_row *row, bool s
                                                                                     : action;
 }
 
+/* Writes a row whose operation goes on, with a new cookie. A restored row waits for its update. */
+static hfd_rc renew_cookie(const struct hfd_ctx *c, const struct hfd_call *call,
+                           struct hfd_resource_row *row)
+{
+    const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
+    struct hfd_parts parts;
+    hfd_rc rc = hfd_parts_load(c, row->guresid, &parts);
+
+    if (rc == HFD_OK && !restored)
+        rc = set_digests(c, call, row);
+    if (rc == HFD_OK)
+        rc = seal_cookie(c, &parts, row);
+    return rc == HFD_OK ? hfd_resource_row_put(c->tx, row, c->err) : rc;
+}
+
 /*
  * Answers a PUT that changes nothing. After a rotation of keys it hands out a new cookie, and the
  * resource does not need the old key any more. A restored row waits for its update.
@@ -482,19 +497,10 @@ static enum hfd_put_action put_action(const struct hfd_resource_row *row, bool s
 static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
                        struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
-    struct hfd_parts parts;
-    hfd_rc rc = HFD_OK;
+    const bool rotated = !hfd_keyring_is_active(c->driver->ring, row->raw_digest) &&
+                         !hfd_slice_eq(row->raw_digest, row->digest);
+    const hfd_rc rc = rotated ? renew_cookie(c, call, row) : HFD_OK;
 
-    if (!hfd_keyring_is_active(c->driver->ring, row->raw_digest) &&
-        !hfd_slice_eq(row->raw_digest, row->digest)) {
-        rc = hfd_parts_load(c, row->guresid, &parts);
-        if (rc == HFD_OK)
-            rc = set_digests(c, call, row);
-        if (rc == HFD_OK)
-            rc = seal_cookie(c, &parts, row);
-        if (rc == HFD_OK)
-            rc = hfd_resource_row_put(c->tx, row, c->err);
-    }
     return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
 }
 
@@ -502,17 +508,10 @@ static hfd_rc put_same(const struct hfd_ctx *c, const struct hfd_call *call,
 static hfd_rc put_protection(const struct hfd_ctx *c, const struct hfd_call *call,
                              struct hfd_resource_row *row, struct hfd_answer_doc *out)
 {
-    const bool restored = hfd_slice_eq(row->raw_digest, row->digest);
-    struct hfd_parts parts;
-    hfd_rc rc = hfd_parts_load(c, row->guresid, &parts);
+    hfd_rc rc;
 
     row->protect = call->input->protect;
-    if (rc == HFD_OK && !restored)
-        rc = set_digests(c, call, row);
-    if (rc == HFD_OK)
-        rc = seal_cookie(c, &parts, row);
-    if (rc == HFD_OK)
-        rc = hfd_resource_row_put(c->tx, row, c->err);
+    rc = renew_cookie(c, call, row);
     return rc == HFD_OK ? hfd_answer_put(c, row, false, out) : rc;
 }
 

@@ -262,10 +262,10 @@ struct hfd_map {
    "reasons of Applied=False or Available=False that fail an operation with RES-104: REASON " \
    "of any adapter, ADAPTER:REASON of one", check_reason) \
  X("driver.drift",                  drift,                       STR,      "report", 0, 0, \
-   "a resource that others changed in HyperFleet: report tells it, repair mends it by itself as " \
-   "well, ignore does nothing", check_drift) \
+   "when others changed a resource in HyperFleet: report shows it, repair mends it as well, " \
+   "ignore does nothing", check_drift) \
  X("driver.drift_ignore",           drift_ignore,                LIST,     "[]", 0, 0, \
-   "fields that others may change, as nodepool.spec.replicas for an autoscaler: neither told nor " \
+   "fields that others may change, as nodepool.spec.replicas for an autoscaler: neither shown nor " \
    "mended, and kept by an order that does not change them", check_part_path) \
  X("driver.deadline.create",        deadline_create_us,          DURATION, "1h", 1, 2592000, \
    "time after which a creation fails with RES-105") \

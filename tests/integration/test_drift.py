@@ -84,6 +84,7 @@ class Told(DriftCase):
     def test_each_kind_of_field(self):
         cluster = self.ready_one()
         self.assertEqual(self.told(), {})
+        before = self.get(self.gid).header("ETag")
         self.change(cluster, {"region": "us", "size": None, "taints": [{"key": "z", "value": "b"}],
                               "net": {"cidr": "10.0.0.0/8", "zones": ["a"]}}, {"team": "crew"})
         self.change(self.pool("workers"), {"replicas": 99}, {"tier": None})
@@ -99,8 +100,10 @@ class Told(DriftCase):
         self.assertEqual(self.metric(), len(self.drifted()))
         self.assertEqual(self.words()[-2:], ["drifted", "drifted"])
         self.assertEqual(self.values()["drift"][0]["by"], "system@hyperfleet.local")
-        self.assertEqual(self.get(self.gid, self.cookie).header("ETag"),
-                         self.get(self.gid, self.cookie).header("ETag"))
+        etag = self.get(self.gid).header("ETag")
+        self.assertNotEqual(etag, before)
+        held = {"If-None-Match": etag}
+        self.assertEqual(self.client.get("/" + self.gid, headers=held).status, 304)
 
         fields = {f: v for p in self.validated()["changes"] for f, v in
                   ((p["kind"] + "." + f, 1) for f in p["fields"])}
